@@ -1,0 +1,1 @@
+"""Models: they see ids, never text."""

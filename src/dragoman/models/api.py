@@ -1,0 +1,91 @@
+"""What a model is to the rest of Dragoman.
+
+Training calls ``forward`` (or ``features`` and ``logits``) on rows of packed sentences; search
+calls ``start`` once and ``step`` for each piece, and rearranges the state in between. Nothing
+outside this folder asks which model it holds.
+"""
+
+# R rows, L row length (S source, T target), B sentences, K beams, M model width, V vocabulary
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Self
+
+import torch
+from torch import Tensor, nn
+
+__all__ = ["Model", "Rows", "State"]
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Sentences laid one after another in rows of equal length."""
+
+    ids_RL: Tensor
+    segments_RL: Tensor
+    """Which sentence of its row a position belongs to, from 1; 0 is padding. A sentence has the
+    same row and number on the source and the target side."""
+    positions_RL: Tensor
+    """Where in its sentence a position is, from 0."""
+
+    @classmethod
+    def one_a_row(cls, ids_BL: Tensor, lengths_B: Tensor) -> Rows:
+        """Plain padded sentences, the layout of search."""
+        positions_L = torch.arange(ids_BL.shape[1], device=ids_BL.device)
+        segments_BL = (positions_L < lengths_B[:, None]).to(torch.int32)
+        return cls(ids_BL, segments_BL, positions_L.expand_as(ids_BL))
+
+    def to(self, device: torch.device) -> Rows:
+        """The same rows on a device."""
+        move = [
+            t.to(device, non_blocking=True)
+            for t in (self.ids_RL, self.segments_RL, self.positions_RL)
+        ]
+        return Rows(*move)
+
+
+class State(ABC):
+    """What a decoder remembers of B sentences with K hypotheses each.
+
+    The methods may reuse the state's memory: the old state must not be used afterwards.
+    """
+
+    @abstractmethod
+    def expand(self, beams: int) -> Self:
+        """Repeat the one hypothesis of each sentence `beams` times."""
+
+    @abstractmethod
+    def reorder(self, parents_BK: Tensor) -> Self:
+        """Hypothesis k of sentence b continues the old hypothesis parents[b, k] of b."""
+
+    @abstractmethod
+    def keep(self, sentences_B: Tensor) -> Self:
+        """Only these sentences, in this order."""
+
+
+class Model(nn.Module, ABC):
+    """An encoder-decoder over ids."""
+
+    vocabulary: int
+
+    @abstractmethod
+    def features(self, source: Rows, target: Rows) -> Tensor:
+        """The decoder's output at every target position, R T M, teacher-forced."""
+
+    @abstractmethod
+    def logits(self, features: Tensor) -> Tensor:
+        """Unnormalised scores of the next piece, … V from … M."""
+
+    def forward(self, source: Rows, target: Rows) -> Tensor:
+        """Scores of the piece after every target position, R T V."""
+        return self.logits(self.features(source, target))
+
+    @abstractmethod
+    def start(self, source: Rows) -> State:
+        """Read the source, one sentence a row; the state has one hypothesis a sentence."""
+
+    @abstractmethod
+    def step(self, ids_BK: Tensor, state: State) -> tuple[Tensor, State]:
+        """Append a piece to every hypothesis; log-probabilities of the next, B K V."""
