@@ -1,0 +1,1 @@
+"""Dragoman: the system of "Attention Is All You Need" as software."""

@@ -17,7 +17,6 @@ import tomllib
 import types
 import typing
 from dataclasses import dataclass, field
-from functools import cache
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -35,6 +34,7 @@ __all__ = [
     "explain",
     "load_preset",
     "preset_names",
+    "preset_paper_figures",
     "preset_title",
 ]
 
@@ -157,7 +157,7 @@ class ModelConfig:
     activation: Literal["relu", "gelu", "swiglu"] = "relu"
     """Of the feed-forward layers."""
     window: int = 0
-    """Restricted self-attention (§4): a position sees this many neighbours on each side (0: all)."""
+    """Restricted self-attention (§4): a position sees this many on each side (0: all)."""
     shared_embeddings: bool = True
     """One matrix for source, target and the pre-softmax projection (§3.4); false: three."""
 
@@ -265,6 +265,11 @@ class TrainingConfig:
             f"training.learning_rate = {self.learning_rate} must be above 0",
         )
         _need(self.epsilon > 0, f"training.epsilon = {self.epsilon} must be above 0; try 1e-9")
+        _need(
+            self.average <= self.keep_checkpoints,
+            f"training.average = {self.average} is more than training.keep_checkpoints = "
+            f"{self.keep_checkpoints}; keep as many",
+        )
         _need(
             self.schedule == "paper" or self.learning_rate <= 0.1,
             f"training.learning_rate = {self.learning_rate} is the peak of the {self.schedule} "
@@ -403,7 +408,7 @@ def _suggest(name: str, known: typing.Iterable[str]) -> str:
 
 
 def _replace(settings: Any, section: str, table: dict[str, Any], where: str) -> Any:
-    hints = _hints(type(settings))
+    hints = typing.get_type_hints(type(settings))
     changes = {}
     for key, value in table.items():
         if key not in hints:
@@ -417,11 +422,6 @@ def _replace(settings: Any, section: str, table: dict[str, Any], where: str) -> 
             if getattr(settings, key) == settings.d_model // settings.heads:
                 changes.setdefault(key, 0)
     return dataclasses.replace(settings, **changes)
-
-
-@cache
-def _hints(section: type) -> dict[str, Any]:
-    return typing.get_type_hints(section)
 
 
 def _coerce(value: Any, hint: Any, where: str) -> Any:
@@ -475,11 +475,19 @@ def preset_title(name: str) -> str:
     return _preset_text(name).splitlines()[0].removeprefix("#").strip()
 
 
+def preset_paper_figures(name: str) -> dict[str, float]:
+    """What the paper prints for this model: parameters in millions, perplexity, BLEU."""
+    figures: dict[str, float] = tomllib.loads(_preset_text(name)).get("paper", {})
+    return figures
+
+
 def load_preset(name: str) -> Config:
     """A preset by its name, or any TOML file by its path."""
     if name.endswith(".toml"):
         return Config.load(Path(name))
-    return Config.from_dict(tomllib.loads(_preset_text(name)), where=f"preset {name}")
+    tables = tomllib.loads(_preset_text(name))
+    tables.pop("paper", None)
+    return Config.from_dict(tables, where=f"preset {name}")
 
 
 def explain(section: type) -> dict[str, str]:

@@ -1,0 +1,1 @@
+"""Training: from a prepared corpus to a run directory."""

@@ -1,0 +1,347 @@
+"""The Transformer (§3), to be read beside the paper.
+
+The defaults are the paper's. Options that are not: pre-norm, RMSNorm, rotary and relative
+positions, restricted self-attention, GELU and SwiGLU, dropout inside attention and feed-forward
+layers, unshared embeddings.
+"""
+
+# R rows, S source length, T target length, B sentences, K beams, M model width, H heads,
+# E width of a head
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from dragoman.config import ModelConfig
+from dragoman.models.api import Model, Rows, State
+from dragoman.models.attention import (
+    MultiHeadAttention,
+    RelativeBias,
+    cross_mask,
+    rotate,
+    self_mask,
+)
+
+__all__ = ["Transformer", "sinusoids"]
+
+
+def sinusoids(length: int, d_model: int) -> Tensor:
+    """PE(pos, 2i) = sin(pos / 10000^(2i/d_model)), PE(pos, 2i+1) = cos of the same (§3.5)."""
+    positions = torch.arange(length, dtype=torch.float64)[:, None]
+    rates = 10000.0 ** (-torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)
+    table = torch.empty(length, d_model, dtype=torch.float64)
+    table[:, 0::2] = torch.sin(positions * rates)
+    table[:, 1::2] = torch.cos(positions * rates)
+    return table.float()
+
+
+class Embedding(nn.Module):
+    """Pieces times √d_model, plus positions, then dropout (§3.4, §3.5, §5.4)."""
+
+    table: Tensor
+
+    def __init__(self, config: ModelConfig, vocabulary: int) -> None:
+        super().__init__()
+        self.scale = math.sqrt(config.d_model)
+        self.dropout = config.dropout
+        self.pieces = nn.Embedding(vocabulary, config.d_model)
+        nn.init.normal_(self.pieces.weight, std=config.d_model**-0.5)
+        self.kind = config.positions
+        if self.kind == "learned":
+            self.positions = nn.Embedding(config.max_positions, config.d_model)
+            nn.init.normal_(self.positions.weight, std=config.d_model**-0.5)
+        elif self.kind == "sinusoidal":
+            table = sinusoids(config.max_positions, config.d_model)
+            self.register_buffer("table", table, persistent=False)
+
+    def forward(self, ids: Tensor, positions: Tensor, longest: int) -> Tensor:
+        """… M from ids and positions, which are all below `longest`."""
+        x: Tensor = self.pieces(ids) * self.scale
+        if self.kind == "sinusoidal":
+            if longest > len(self.table):  # twice as far: a long line costs this once
+                self.table = sinusoids(2 * longest, self.table.shape[1]).to(self.table)
+            x = x + self.table[positions]
+        elif self.kind == "learned":
+            # Past the last learned position there is nothing better than the last.
+            x = x + self.positions(positions.clamp(max=self.positions.num_embeddings - 1))
+        return F.dropout(x, self.dropout, self.training)
+
+
+class FeedForward(nn.Module):
+    """FFN(x) = max(0, xW1 + b1)W2 + b2 (eq. 2), or with GELU, or gated (SwiGLU)."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.activation = config.activation
+        self.dropout = config.activation_dropout
+        self.inner = nn.Linear(config.d_model, config.d_ff)
+        self.outer = nn.Linear(config.d_ff, config.d_model)
+        if self.activation == "swiglu":
+            self.gate = nn.Linear(config.d_model, config.d_ff)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """… M from … M, each position by itself."""
+        if self.activation == "relu":
+            inner = F.relu(self.inner(x))
+        elif self.activation == "gelu":
+            inner = F.gelu(self.inner(x))
+        else:
+            inner = F.silu(self.gate(x)) * self.inner(x)
+        out: Tensor = self.outer(F.dropout(inner, self.dropout, self.training))
+        return out
+
+
+def _norm(config: ModelConfig) -> nn.Module:
+    if config.norm_kind == "rms":
+        return nn.RMSNorm(config.d_model, eps=1e-6)
+    return nn.LayerNorm(config.d_model, eps=1e-6)
+
+
+class Residual(nn.Module):
+    """The frame of every sub-layer: LayerNorm(x + Dropout(Sublayer(x))) (§3.1, §5.4)."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.norm = _norm(config)
+        self.pre = config.norm == "pre"
+        self.dropout = config.dropout
+
+    def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
+        """x with what the sub-layer makes of it added."""
+        if self.pre:
+            return x + F.dropout(sublayer(self.norm(x)), self.dropout, self.training)
+        out: Tensor = self.norm(x + F.dropout(sublayer(x), self.dropout, self.training))
+        return out
+
+
+class SelfAttention(nn.Module):
+    """Attention of a sequence to itself, with the positions that act inside attention."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.attention = MultiHeadAttention(config)
+        self.rotary = config.positions == "rotary"
+        self.relative = RelativeBias(config) if config.positions == "relative" else None
+
+    def project(self, x: Tensor, positions: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries, keys and values, each R H T E."""
+        a = self.attention
+        q, k, v = a.split(a.query(x)), a.split(a.key(x)), a.split(a.value(x))
+        return (rotate(q, positions), rotate(k, positions), v) if self.rotary else (q, k, v)
+
+    def bias(self, queries: Tensor, keys: Tensor) -> Tensor | None:
+        """What relative positions add to the scores."""
+        return self.relative(queries, keys) if self.relative is not None else None
+
+    def forward(self, x: Tensor, positions: Tensor, mask: Tensor) -> Tensor:
+        """R T M from R T M."""
+        q, k, v = self.project(x, positions)
+        return self.attention.attend(q, k, v, mask, self.bias(positions, positions))
+
+
+class EncoderLayer(nn.Module):
+    """Self-attention, then the feed-forward layer."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.attention = SelfAttention(config)
+        self.around_attention = Residual(config)
+        self.feed_forward = FeedForward(config)
+        self.around_feed_forward = Residual(config)
+
+    def forward(self, x: Tensor, positions: Tensor, mask: Tensor) -> Tensor:
+        """R S M from R S M."""
+        x = self.around_attention(x, lambda y: self.attention(y, positions, mask))
+        out: Tensor = self.around_feed_forward(x, self.feed_forward)
+        return out
+
+
+@dataclass(slots=True)
+class LayerCache:
+    """Keys and values of one decoder layer."""
+
+    own_k: Tensor  # B K H T E: the pieces so far, for every hypothesis
+    own_v: Tensor
+    source_k: Tensor  # B H S E: the source, once a sentence
+    source_v: Tensor
+
+
+class DecoderLayer(nn.Module):
+    """Masked self-attention, attention to the source, then the feed-forward layer."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.attention = SelfAttention(config)
+        self.around_attention = Residual(config)
+        self.source_attention = MultiHeadAttention(config)
+        self.around_source = Residual(config)
+        self.feed_forward = FeedForward(config)
+        self.around_feed_forward = Residual(config)
+        self.window = config.window
+
+    def source(self, memory: Tensor) -> tuple[Tensor, Tensor]:
+        """Keys and values of the encoder's output, R H S E."""
+        a = self.source_attention
+        return a.split(a.key(memory)), a.split(a.value(memory))
+
+    def look_at_source(self, x: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
+        """R T M from R T M."""
+        a = self.source_attention
+        return a.attend(a.split(a.query(x)), k, v, mask)
+
+    def forward(
+        self, x: Tensor, positions: Tensor, mask: Tensor, memory: Tensor, source_mask: Tensor
+    ) -> Tensor:
+        """R T M from R T M, all positions at once."""
+        k, v = self.source(memory)
+        x = self.around_attention(x, lambda y: self.attention(y, positions, mask))
+        x = self.around_source(x, lambda y: self.look_at_source(y, k, v, source_mask))
+        out: Tensor = self.around_feed_forward(x, self.feed_forward)
+        return out
+
+    def step(self, x_BKM: Tensor, cache: LayerCache, source_mask: Tensor) -> Tensor:
+        """B K M from B K M, one new position of every hypothesis; grows the cache."""
+        x = self.around_attention(x_BKM, lambda y: self._look_back(y, cache))
+        # The K hypotheses of a sentence are K queries to the one copy of its source.
+        x = self.around_source(
+            x, lambda y: self.look_at_source(y, cache.source_k, cache.source_v, source_mask)
+        )
+        out: Tensor = self.around_feed_forward(x, self.feed_forward)
+        return out
+
+    def _look_back(self, x_BKM: Tensor, cache: LayerCache) -> Tensor:
+        B, K, M = x_BKM.shape
+        position = cache.own_k.shape[3]
+        here = torch.full((B * K, 1), position, device=x_BKM.device)
+        q, k, v = self.attention.project(x_BKM.reshape(B * K, 1, M), here)
+        cache.own_k = torch.cat([cache.own_k, k.view(B, K, *k.shape[1:])], 3)
+        cache.own_v = torch.cat([cache.own_v, v.view(B, K, *v.shape[1:])], 3)
+        first = max(0, position - self.window) if self.window else 0
+        past = torch.arange(first, position + 1, device=x_BKM.device)[None]
+        y = self.attention.attention.attend(
+            q,
+            cache.own_k[:, :, :, first:].flatten(0, 1),
+            cache.own_v[:, :, :, first:].flatten(0, 1),
+            bias=self.attention.bias(here[:1], past),
+        )
+        return y.view(B, K, M)
+
+
+class TransformerState(State):
+    """The caches of all layers, and which source positions are real."""
+
+    def __init__(self, layers: list[LayerCache], source_mask: Tensor) -> None:
+        self.layers = layers
+        self.source_mask = source_mask  # B 1 1 S
+
+    @property
+    def length(self) -> int:
+        """How many pieces have been read."""
+        return self.layers[0].own_k.shape[3]
+
+    def expand(self, beams: int) -> TransformerState:
+        """See State."""
+        for layer in self.layers:
+            layer.own_k = layer.own_k.expand(-1, beams, -1, -1, -1)
+            layer.own_v = layer.own_v.expand(-1, beams, -1, -1, -1)
+        return self
+
+    def reorder(self, parents_BK: Tensor) -> TransformerState:
+        """See State."""
+        sentences = torch.arange(len(parents_BK), device=parents_BK.device)[:, None]
+        for layer in self.layers:
+            layer.own_k = layer.own_k[sentences, parents_BK]
+            layer.own_v = layer.own_v[sentences, parents_BK]
+        return self
+
+    def keep(self, sentences_B: Tensor) -> TransformerState:
+        """See State."""
+        for layer in self.layers:
+            for name in LayerCache.__slots__:
+                setattr(layer, name, getattr(layer, name)[sentences_B])
+        self.source_mask = self.source_mask[sentences_B]
+        return self
+
+
+class Transformer(Model):
+    """Encoder and decoder of §3.1 with shared embeddings (§3.4)."""
+
+    def __init__(self, config: ModelConfig, vocabulary: int) -> None:
+        super().__init__()
+        self.config = config
+        self.vocabulary = vocabulary
+        self.embedding = Embedding(config, vocabulary)
+        self.target_embedding = (
+            self.embedding if config.shared_embeddings else Embedding(config, vocabulary)
+        )
+        self.encoder = nn.ModuleList(EncoderLayer(config) for _ in range(config.encoder_layers))
+        self.decoder = nn.ModuleList(DecoderLayer(config) for _ in range(config.decoder_layers))
+        # Pre-norm leaves the stacks' outputs unnormalised; post-norm has nothing left to do.
+        pre = config.norm == "pre"
+        self.encoder_norm = _norm(config) if pre else nn.Identity()
+        self.decoder_norm = _norm(config) if pre else nn.Identity()
+        for module in self.modules():
+            if isinstance(module, nn.Linear):
+                nn.init.xavier_uniform_(module.weight)
+                if module.bias is not None:
+                    nn.init.zeros_(module.bias)
+        self.projection = nn.Linear(config.d_model, vocabulary, bias=False)
+        if config.shared_embeddings:
+            self.projection.weight = self.embedding.pieces.weight
+        else:
+            nn.init.normal_(self.projection.weight, std=config.d_model**-0.5)
+
+    def encode(self, source: Rows) -> Tensor:
+        """The encoder's output, R S M."""
+        mask = self_mask(source, causal=False, window=self.config.window)
+        x: Tensor = self.embedding(source.ids_RL, source.positions_RL, source.ids_RL.shape[1])
+        for layer in self.encoder:
+            x = layer(x, source.positions_RL, mask)
+        out: Tensor = self.encoder_norm(x)
+        return out
+
+    def features(self, source: Rows, target: Rows) -> Tensor:
+        """See Model."""
+        memory = self.encode(source)
+        mask = self_mask(target, causal=True, window=self.config.window)
+        source_mask = cross_mask(target.segments_RL, source.segments_RL)
+        length = target.ids_RL.shape[1]
+        x: Tensor = self.target_embedding(target.ids_RL, target.positions_RL, length)
+        for layer in self.decoder:
+            x = layer(x, target.positions_RL, mask, memory, source_mask)
+        out: Tensor = self.decoder_norm(x)
+        return out
+
+    def logits(self, features: Tensor) -> Tensor:
+        """See Model."""
+        scores: Tensor = self.projection(features)
+        return scores
+
+    def _decoder(self) -> list[DecoderLayer]:
+        return [layer for layer in self.decoder if isinstance(layer, DecoderLayer)]
+
+    def start(self, source: Rows) -> TransformerState:
+        """See Model."""
+        memory = self.encode(source)
+        c = self.config
+        empty_k = memory.new_empty(len(memory), 1, c.heads, 0, c.d_k)
+        empty_v = memory.new_empty(len(memory), 1, c.heads, 0, c.d_v)
+        layers = [LayerCache(empty_k, empty_v, *layer.source(memory)) for layer in self._decoder()]
+        return TransformerState(layers, (source.segments_RL > 0)[:, None, None, :])
+
+    def step(self, ids_BK: Tensor, state: State) -> tuple[Tensor, TransformerState]:
+        """See Model."""
+        assert isinstance(state, TransformerState)
+        here = torch.full_like(ids_BK, state.length)
+        x: Tensor = self.target_embedding(ids_BK, here, state.length + 1)
+        for layer, cache in zip(self._decoder(), state.layers, strict=True):
+            x = layer.step(x, cache, state.source_mask)
+        scores = self.logits(self.decoder_norm(x))
+        full = torch.promote_types(scores.dtype, torch.float32)
+        return scores.log_softmax(-1, dtype=full), state

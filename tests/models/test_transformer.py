@@ -1,0 +1,137 @@
+"""The Transformer against torch.nn and against numbers worked by hand."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from dragoman.config import ModelConfig
+from dragoman.models import Rows, build, count_parameters
+from dragoman.models.attention import MultiHeadAttention, self_mask
+from dragoman.models.transformer import DecoderLayer, EncoderLayer, sinusoids
+
+CONFIG = ModelConfig(d_model=16, d_ff=32, heads=4, dropout=0.0, encoder_layers=1, decoder_layers=1)
+
+
+def copy_attention(ours: MultiHeadAttention, theirs: nn.MultiheadAttention) -> None:
+    theirs.in_proj_weight.data = torch.cat(
+        [ours.query.weight, ours.key.weight, ours.value.weight]
+    ).detach()
+    theirs.in_proj_bias.data.zero_()
+    theirs.out_proj.weight.data = ours.output.weight.detach()
+    theirs.out_proj.bias.data.zero_()
+
+
+def copy_linear(ours: nn.Linear, theirs: nn.Linear) -> None:
+    theirs.load_state_dict(ours.state_dict())
+
+
+def rows(segments: list[int]) -> Rows:
+    segments_RL = torch.tensor([segments])
+    positions = torch.arange(len(segments))[None]
+    return Rows(torch.zeros_like(segments_RL), segments_RL, positions)
+
+
+def test_an_encoder_layer_equals_torch_nn() -> None:
+    ours = EncoderLayer(CONFIG)
+    theirs = nn.TransformerEncoderLayer(16, 4, 32, 0.0, batch_first=True, layer_norm_eps=1e-6)
+    copy_attention(ours.attention.attention, theirs.self_attn)
+    copy_linear(ours.feed_forward.inner, theirs.linear1)
+    copy_linear(ours.feed_forward.outer, theirs.linear2)
+    x = torch.randn(1, 6, 16)
+    row = rows([1] * 6)
+    expected = theirs(x)
+    torch.testing.assert_close(ours(x, row.positions_RL, self_mask(row, causal=False)), expected)
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_a_decoder_layer_equals_torch_nn(norm: str) -> None:
+    config = ModelConfig(d_model=16, d_ff=32, heads=4, dropout=0.0, norm=norm)  # type: ignore[arg-type]
+    ours = DecoderLayer(config)
+    theirs = nn.TransformerDecoderLayer(
+        16, 4, 32, 0.0, batch_first=True, layer_norm_eps=1e-6, norm_first=norm == "pre"
+    )
+    copy_attention(ours.attention.attention, theirs.self_attn)
+    copy_attention(ours.source_attention, theirs.multihead_attn)
+    copy_linear(ours.feed_forward.inner, theirs.linear1)
+    copy_linear(ours.feed_forward.outer, theirs.linear2)
+    x, memory = torch.randn(1, 5, 16), torch.randn(1, 7, 16)
+    row = rows([1] * 5)
+    everything = torch.ones(1, 1, 5, 7, dtype=torch.bool)
+    causal = nn.Transformer.generate_square_subsequent_mask(5)
+    torch.testing.assert_close(
+        ours(x, row.positions_RL, self_mask(row, causal=True), memory, everything),
+        theirs(x, memory, tgt_mask=causal, tgt_is_causal=True),
+    )
+
+
+def test_sinusoids_are_the_equations_of_section_3_5() -> None:
+    table = sinusoids(50, 512)
+    for position, i in [(0, 0), (7, 0), (7, 3), (49, 255)]:
+        angle = position / 10000 ** (2 * i / 512)
+        assert table[position, 2 * i].item() == pytest.approx(math.sin(angle), abs=1e-6)
+        assert table[position, 2 * i + 1].item() == pytest.approx(math.cos(angle), abs=1e-6)
+
+
+def test_a_sentence_longer_than_the_table_is_read_all_the_same() -> None:
+    model = build(ModelConfig(**{**_small(), "max_positions": 4}), 20).eval()
+    ids = torch.randint(4, 20, (1, 11))
+    out = model(Rows.one_a_row(ids, torch.tensor([11])), Rows.one_a_row(ids, torch.tensor([11])))
+    assert out.isfinite().all()
+
+
+def test_the_window_hides_what_is_farther() -> None:
+    mask: Tensor = self_mask(rows([1] * 6), causal=False, window=2)[0, 0]
+    assert mask[0].tolist() == [True, True, True, False, False, False]
+    assert mask[3].tolist() == [False, True, True, True, True, True]
+    causal: Tensor = self_mask(rows([1] * 6), causal=True, window=2)[0, 0]
+    assert causal[3].tolist() == [False, True, True, True, False, False]
+
+
+def test_relative_positions_depend_on_distance_alone() -> None:
+    config = ModelConfig(**{**_small(), "positions": "relative"})
+    model = build(config, 20).eval()
+    for name, parameter in model.named_parameters():
+        if "relative" in name:
+            nn.init.normal_(parameter)
+    ids = torch.randint(4, 20, (1, 6))
+    near = Rows.one_a_row(ids, torch.tensor([6]))
+    far = Rows(near.ids_RL, near.segments_RL, near.positions_RL + 100)
+    torch.testing.assert_close(model(near, near), model(far, far))
+
+
+def test_rotary_positions_depend_on_distance_alone() -> None:
+    model = build(ModelConfig(**{**_small(), "positions": "rotary"}), 20).double().eval()
+    ids = torch.randint(4, 20, (1, 6))
+    near = Rows.one_a_row(ids, torch.tensor([6]))
+    far = Rows(near.ids_RL, near.segments_RL, near.positions_RL + 100)
+    torch.testing.assert_close(model(near, near), model(far, far), atol=1e-4, rtol=1e-4)
+
+
+def _small() -> dict[str, int]:
+    return {"encoder_layers": 1, "decoder_layers": 1, "d_model": 16, "d_ff": 32, "heads": 4}
+
+
+def test_the_base_model_has_the_parameters_its_equations_give() -> None:
+    d_model, d_ff, vocabulary = 512, 2048, 37_000
+    attention = 4 * d_model * d_model
+    feed_forward = 2 * d_model * d_ff + d_ff + d_model
+    norm = 2 * d_model
+    encoder = 6 * (attention + feed_forward + 2 * norm)
+    decoder = 6 * (2 * attention + feed_forward + 3 * norm)
+    assert count_parameters(ModelConfig(), vocabulary) == vocabulary * d_model + encoder + decoder
+
+
+def test_unshared_embeddings_are_three_matrices() -> None:
+    shared = count_parameters(ModelConfig(), 37_000)
+    unshared = count_parameters(ModelConfig(shared_embeddings=False), 37_000)
+    assert unshared - shared == 2 * 37_000 * 512
+
+
+def test_embeddings_start_at_unit_scale() -> None:
+    model = build(ModelConfig(positions="rotary"), 1000).eval()
+    embedded = model.embedding(torch.arange(1000), torch.zeros(1000), 1)  # type: ignore[operator]
+    assert embedded.std().item() == pytest.approx(1.0, abs=0.02)
