@@ -88,6 +88,8 @@ class TokenizerConfig:
 class DataConfig:
     """Which pairs are kept, and how sentences are laid out in batches."""
 
+    languages: tuple[str, ...] = ()
+    """ISO codes of source and target, for the model's card; file names like corpus.en tell them."""
     max_length: int = 200
     """Pairs with a side of more pieces than this are dropped; translation splits longer lines."""
     max_ratio: float = 4.0
@@ -110,11 +112,12 @@ class DataConfig:
         _at_least("data", self, 2, "max_length", "row_length")
         _at_least("data", self, 0, "max_ratio")
         _fraction("data", self, "subword_sampling")
-        _need(
-            len(self.identify_languages) in (0, 2),
-            f"data.identify_languages = {list(self.identify_languages)} needs two codes, source "
-            'and target; try ["en", "de"]',
-        )
+        for name in ("languages", "identify_languages"):
+            codes = getattr(self, name)
+            _need(
+                len(codes) in (0, 2),
+                f'data.{name} = {list(codes)} needs two codes, source and target; try ["en", "de"]',
+            )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

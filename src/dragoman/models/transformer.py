@@ -57,15 +57,15 @@ class Embedding(nn.Module):
             self.positions = nn.Embedding(config.max_positions, config.d_model)
             nn.init.normal_(self.positions.weight, std=config.d_model**-0.5)
         elif self.kind == "sinusoidal":
-            table = sinusoids(config.max_positions, config.d_model)
-            self.register_buffer("table", table, persistent=False)
+            # Made when it is first needed, and again when a sentence is longer than any before.
+            self.register_buffer("table", torch.empty(0, config.d_model), persistent=False)
 
     def forward(self, ids: Tensor, positions: Tensor, longest: int) -> Tensor:
         """… M from ids and positions, which are all below `longest`."""
         x: Tensor = self.pieces(ids) * self.scale
         if self.kind == "sinusoidal":
-            if longest > len(self.table):  # twice as far: a long line costs this once
-                self.table = sinusoids(2 * longest, self.table.shape[1]).to(self.table)
+            if longest > len(self.table):
+                self.table = sinusoids(max(256, 2 * longest), x.shape[-1]).to(self.pieces.weight)
             x = x + self.table[positions]
         elif self.kind == "learned":
             # Past the last learned position there is nothing better than the last.

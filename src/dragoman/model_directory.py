@@ -1,0 +1,129 @@
+"""A model on disk: everything needed to use it, in one directory, and nothing to unpickle.
+
+``config.toml``, ``weights.safetensors``, ``tokenizer.model`` and ``tokenizer.json``, and the card:
+``card.json`` for programs, ``README.md`` for people.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from dragoman.config import Config
+from dragoman.errors import ConfigError, ModelError
+from dragoman.files import atomic_directory
+from dragoman.models import Model, build
+from dragoman.models.weights import adopt_weights, read_tensors, write_tensors
+from dragoman.text.tokenizer import Tokenizer
+
+__all__ = ["LoadedModel", "load_model", "save_model"]
+
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedModel:
+    """A model with what belongs to it."""
+
+    model: Model
+    tokenizer: Tokenizer
+    config: Config
+    card: dict[str, Any]
+    path: Path
+
+
+def save_model(
+    directory: Path,
+    weights: dict[str, Tensor],
+    config: Config,
+    tokenizer: Tokenizer,
+    card: dict[str, Any],
+) -> None:
+    """Write a model directory, replacing one that is there."""
+    with atomic_directory(directory, replace=True) as temporary:
+        card = {"format": FORMAT, **card}
+        (temporary / "config.toml").write_text(config.to_toml(), encoding="utf-8")
+        write_tensors(weights, temporary / "weights.safetensors")
+        tokenizer.save(temporary)
+        text = json.dumps(card, indent=2, ensure_ascii=False) + "\n"
+        (temporary / "card.json").write_text(text, encoding="utf-8")
+        (temporary / "README.md").write_text(_render(card, config), encoding="utf-8")
+
+
+def load_model(directory: Path | str, device: torch.device | str = "cpu") -> LoadedModel:
+    """Read a model directory, or the model of a run directory."""
+    path = _find(Path(directory))
+    card = _read_card(path)
+    try:
+        config = Config.load(path / "config.toml")
+    except ConfigError as error:
+        raise ModelError(f"{error}; {path} is not a model of this version") from None
+    tokenizer = Tokenizer.load(path)
+    with torch.device("meta"):
+        model = build(config.model, len(tokenizer))
+    file = path / "weights.safetensors"
+    adopt_weights(model, read_tensors(file), where=str(file))
+    return LoadedModel(model.to(device).eval(), tokenizer, config, card, path)
+
+
+def _find(path: Path) -> Path:
+    if not path.exists():
+        raise ModelError(f"{path}: no such model; give a directory that dragoman train made")
+    for candidate in (path, path / "model", path / "best"):
+        if (candidate / "weights.safetensors").exists() and (candidate / "card.json").exists():
+            return candidate
+    if (path / "checkpoints").is_dir():
+        raise ModelError(
+            f"{path}: a run without a model yet; make one with: dragoman average {path}"
+        )
+    raise ModelError(f"{path}: not a model directory (no weights.safetensors and card.json in it)")
+
+
+def _read_card(path: Path) -> dict[str, Any]:
+    try:
+        card: dict[str, Any] = json.loads((path / "card.json").read_text(encoding="utf-8"))
+        version = int(card["format"])
+    except (OSError, ValueError, KeyError, TypeError):
+        raise ModelError(f"{path / 'card.json'}: not the card of a Dragoman model") from None
+    if version > FORMAT:
+        raise ModelError(
+            f"{path}: made by a newer Dragoman (format {version}, this one reads {FORMAT}); "
+            "update Dragoman"
+        )
+    return card
+
+
+def _render(card: dict[str, Any], config: Config) -> str:
+    """The card as a page."""
+    languages = config.data.languages
+    title = f"{languages[0]} → {languages[1]}" if languages else "Translator"
+    model = config.model
+    lines = [
+        f"# {title}",
+        "",
+        f"A Dragoman {model.architecture}: {model.encoder_layers}+{model.decoder_layers} layers, "
+        f"d_model {model.d_model}, {model.heads} heads, {config.tokenizer.vocabulary:,} pieces.",
+        "",
+        "| | |",
+        "|---|---|",
+        *(f"| {key.replace('_', ' ')} | {_cell(value)} |" for key, value in card.items()),
+        "",
+        "```",
+        "echo 'Some text.' | dragoman translate PATH_TO_THIS_DIRECTORY",
+        "```",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {_cell(item)}" for key, item in value.items())
+    if isinstance(value, float):
+        return f"{value:.2f}"
+    return f"{value:,}" if isinstance(value, int) else str(value)

@@ -1,0 +1,70 @@
+"""A model's weights as a dictionary of tensors, each shared one once, and as a file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from dragoman.errors import ModelError
+
+__all__ = ["adopt_weights", "get_weights", "read_tensors", "set_weights", "write_tensors"]
+
+
+def get_weights(model: nn.Module) -> dict[str, Tensor]:
+    """Every parameter by its first name; the tensors are the model's own."""
+    return {name: parameter.detach() for name, parameter in model.named_parameters()}
+
+
+def set_weights(model: nn.Module, weights: dict[str, Tensor], *, where: str) -> None:
+    """Copy weights into a model of the same shape."""
+    _check(model, weights, where)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            parameter.copy_(weights[name])
+
+
+def adopt_weights(model: nn.Module, weights: dict[str, Tensor], *, where: str) -> None:
+    """Let a model made on the meta device take the tensors themselves, without a copy."""
+    _check(model, weights, where)
+    new = {
+        id(parameter): nn.Parameter(weights[name].float())
+        for name, parameter in model.named_parameters()
+    }
+    everything = model.named_parameters(remove_duplicate=False)  # both names of a shared one
+    model.load_state_dict({name: new[id(p)] for name, p in everything}, assign=True, strict=False)
+
+
+def _check(model: nn.Module, weights: dict[str, Tensor], where: str) -> None:
+    wanted = {name: tuple(parameter.shape) for name, parameter in model.named_parameters()}
+    found = {name: tuple(tensor.shape) for name, tensor in weights.items()}
+    for name in sorted(wanted.keys() | found.keys()):
+        if wanted.get(name) != found.get(name):
+            raise ModelError(
+                f"{where}: does not fit its config: {name} should be {_shape(wanted.get(name))} "
+                f"and is {_shape(found.get(name))}; the files are of different models"
+            )
+
+
+def _shape(shape: tuple[int, ...] | None) -> str:
+    return "absent" if shape is None else "×".join(map(str, shape))
+
+
+def read_tensors(path: Path) -> dict[str, Tensor]:
+    """The tensors of a safetensors file."""
+    try:
+        tensors: dict[str, Tensor] = load_file(path)
+    except FileNotFoundError:
+        raise ModelError(f"{path}: no such file; the directory is incomplete") from None
+    except (SafetensorError, OSError, json.JSONDecodeError) as error:
+        raise ModelError(f"{path}: truncated or not a safetensors file ({error})") from None
+    return tensors
+
+
+def write_tensors(tensors: dict[str, Tensor], path: Path) -> None:
+    """Write a safetensors file; the caller makes it atomic."""
+    save_file({name: tensor.detach().contiguous().cpu() for name, tensor in tensors.items()}, path)

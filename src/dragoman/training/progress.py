@@ -1,0 +1,82 @@
+"""Showing a run as it goes: a bar on a terminal, plain lines elsewhere; always on stderr."""
+
+from __future__ import annotations
+
+import sys
+from types import TracebackType
+from typing import Any, Self
+
+__all__ = ["Display"]
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+class Display:
+    """Loss, speed, time left and validation scores; `quiet` shows nothing but messages."""
+
+    def __init__(self, *, steps: int, done: int = 0, quiet: bool = False) -> None:
+        self._steps = steps
+        self._done = done
+        self._quiet = quiet
+        self._bar: Any = None
+        self._task: Any = None
+        self._bleu = ""
+
+    def __enter__(self) -> Self:
+        if sys.stderr.isatty() and not self._quiet:
+            from rich.console import Console
+            from rich.progress import BarColumn, Progress, TextColumn
+
+            self._bar = Progress(
+                TextColumn("step {task.completed:,} of {task.total:,}"),
+                BarColumn(bar_width=None),
+                TextColumn("{task.fields[facts]}"),
+                console=Console(stderr=True),
+                expand=True,
+            )
+            self._bar.start()
+            self._task = self._bar.add_task("", total=self._steps, completed=self._done, facts="")
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def step(self, step: int, *, loss: float, rate: float, speed: float, left: float) -> None:
+        """Show how the training goes."""
+        eta = _duration(left)
+        if self._bar is not None:
+            facts = f"loss {loss:.3f}  {speed:,.0f} tokens/s  {eta} left{self._bleu}"
+            self._bar.update(self._task, completed=step, facts=facts)
+        elif not self._quiet:
+            self._print(
+                f"step {step:,} of {self._steps:,}  loss {loss:.3f}  learning rate {rate:.2e}  "
+                f"{speed:,.0f} tokens/s  {eta} left"
+            )
+
+    def validation(self, step: int, *, perplexity: float, bleu: float | None, best: bool) -> None:
+        """Show how good the model is by now."""
+        score = "" if bleu is None else f"  BLEU {bleu:.1f}"
+        self._bleu = score
+        if not self._quiet:
+            note = "  (best so far)" if best else ""
+            self.say(f"validation at step {step:,}: perplexity {perplexity:.2f}{score}{note}")
+
+    def say(self, message: str) -> None:
+        """Show a message, whatever else is on the screen."""
+        if self._bar is not None:
+            self._bar.console.print(message, highlight=False, markup=False)
+        else:
+            self._print(message)
+
+    def _print(self, message: str) -> None:
+        print(message, file=sys.stderr, flush=True)

@@ -1,0 +1,127 @@
+"""Starting a run from files or from a prepared corpus, and taking one up again."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from dragoman.config import Config, load_preset
+from dragoman.data.prepare import Prepared, Progress, prepare
+from dragoman.data.readers import Corpus, corpus
+from dragoman.errors import ConfigError, TrainingError
+from dragoman.files import atomic_write
+from dragoman.training.loop import Outcome, fit
+
+__all__ = ["Outcome", "guess_languages", "resume", "train"]
+
+
+def train(
+    config: Config | str,
+    *files: Path | str,
+    valid: Sequence[Path | str] = (),
+    run: Path | str | None = None,
+    quiet: bool = False,
+    progress: Progress | None = None,
+) -> Outcome:
+    """Train a model on files: two aligned ones, one .tsv, .jsonl or .tmx, or a prepared directory.
+
+    `config` is a Config or the name of a preset. Without `valid`, some pairs are held out.
+    Everything is written under `run`, by default a new directory in runs/.
+    """
+    if isinstance(config, str):
+        config = load_preset(config)
+    directory = Path(run) if run is not None else _new_run()
+    if (directory / "config.toml").exists():
+        raise TrainingError(
+            f"{directory}: holds a run already; continue it with: dragoman train --resume "
+            f"{directory}, or choose another --run"
+        )
+    paths = [Path(file) for file in files]
+    if len(paths) == 1 and paths[0].is_dir():
+        if valid:
+            raise ConfigError(f"{paths[0]}: brings its own validation set; leave out --valid")
+        data = Prepared.open(paths[0])
+    else:
+        if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+            raise TrainingError(
+                "several ranks cannot prepare one corpus; run dragoman prepare first and train on "
+                "its directory"
+            )
+        config, pairs = _read(config, paths)
+        held_out = corpus(valid, languages=_languages(config)) if valid else None
+        data = prepare(
+            pairs,
+            directory / "data",
+            config,
+            valid=held_out,
+            progress=progress,
+            replace=True,
+        )
+    return fit(_settled(config, data, directory), data, directory, quiet=quiet)
+
+
+def resume(run: Path | str, assignments: Sequence[str] = (), *, quiet: bool = False) -> Outcome:
+    """Continue a run from its newest checkpoint, with changed settings if any are given."""
+    directory = Path(run)
+    try:
+        place = json.loads((directory / "run.json").read_text(encoding="utf-8"))["data"]
+    except (OSError, ValueError, KeyError, TypeError):
+        raise TrainingError(f"{directory}: not a run that dragoman train began") from None
+    config = Config.load(directory / "config.toml").overridden(assignments)
+    return fit(config, Prepared.open(directory / place), directory, resume=True, quiet=quiet)
+
+
+def guess_languages(files: Sequence[Path]) -> tuple[str, ...]:
+    """The codes that two names such as corpus.en.gz and corpus.de.gz end in, if they do."""
+    codes = []
+    for file in files:
+        suffixes = [s[1:].lower() for s in file.suffixes if s not in (".gz", ".bz2", ".xz", ".zst")]
+        code = suffixes[-1] if suffixes else ""
+        codes.append(code if 2 <= len(code) <= 3 and code.isalpha() else "")
+    distinct = len(codes) == 2 and all(codes) and codes[0] != codes[1]
+    return tuple(codes) if distinct and "txt" not in codes else ()
+
+
+def _read(config: Config, paths: Sequence[Path]) -> tuple[Config, Corpus]:
+    if not paths:
+        raise ConfigError(
+            "nothing to train on; name two aligned files, as in: dragoman train corpus.en corpus.de"
+        )
+    if not config.data.languages and (codes := guess_languages(paths)):
+        config = dataclasses.replace(config, data=dataclasses.replace(config.data, languages=codes))
+    return config, corpus(paths, languages=_languages(config))
+
+
+def _languages(config: Config) -> tuple[str, str] | None:
+    codes = config.data.languages
+    return (codes[0], codes[1]) if codes else None
+
+
+def _settled(config: Config, data: Prepared, directory: Path) -> Config:
+    """The run's config: what preparing fixed is taken from the prepared corpus."""
+    prepared = data.config
+    kept = {name: getattr(prepared.data, name) for name in ("languages", "max_length")}
+    settled = dataclasses.replace(
+        config,
+        tokenizer=prepared.tokenizer,
+        data=dataclasses.replace(
+            config.data,
+            row_length=max(config.data.row_length, prepared.data.max_length + 1),
+            **kept,
+        ),
+    )
+    if int(os.environ.get("RANK", "0")) == 0:
+        directory.mkdir(parents=True, exist_ok=True)
+        place = os.path.relpath(data.path.resolve(), directory.resolve())
+        atomic_write(directory / "run.json", json.dumps({"data": place}) + "\n")
+    return settled
+
+
+def _new_run() -> Path:
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise TrainingError("several ranks need one place to write to; give it with --run")
+    return Path("runs") / time.strftime("%Y-%m-%d-%H%M%S")

@@ -1,0 +1,69 @@
+"""Which source word each target word comes from, read off the decoder's attention."""
+
+# B sentences, H heads, S source pieces, T target pieces
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from dragoman.models import Model, Rows
+from dragoman.models.attention import watch
+from dragoman.search.many import source_rows
+from dragoman.text.symbols import BOS, PAD
+from dragoman.text.tokenizer import Tokenizer
+
+__all__ = ["source_attention", "word_alignment"]
+
+
+@torch.inference_mode()
+def source_attention(
+    model: Model, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
+) -> list[dict[str, Tensor]]:
+    """For each pair, the weights of every attention to the source, H (T + 1) (S + 1), by name.
+
+    Row t is the step that reads BOS (t = 0) or target piece t - 1; the last column is EOS.
+    """
+    device = next(model.parameters()).device
+    source = source_rows(sources, device)
+    longest = max(map(len, targets)) + 1
+    ids = [[BOS, *ids] + [PAD] * (longest - len(ids) - 1) for ids in targets]
+    lengths = torch.tensor([len(ids) + 1 for ids in targets], device=device)
+    with watch(model) as seen:
+        model.features(source, Rows.one_a_row(torch.tensor(ids, device=device), lengths))
+    return [
+        {
+            name: weights[b, :, : len(targets[b]) + 1, : len(sources[b]) + 1].float().cpu()
+            for name, weights in seen.items()
+            if "source_attention" in name
+        }
+        for b in range(len(sources))
+    ]
+
+
+def word_alignment(
+    attention: dict[str, Tensor],
+    tokenizer: Tokenizer,
+    source: Sequence[int],
+    target: Sequence[int],
+) -> list[tuple[int, int]]:
+    """Pairs (source word, target word), one for each target word, by white-space words.
+
+    The weights are those of the step that reads a target piece, averaged over the heads of the
+    last layer but one, where attention follows words best (docs/results.md).
+    """
+    if not source or not target:
+        return []
+    layers = list(attention.values())
+    weights_TS = layers[max(0, len(layers) - 2)].mean(0)[1:, :-1]
+    source_words, target_words = tokenizer.words(source), tokenizer.words(target)
+    table = torch.zeros(max(target_words, default=-1) + 1, max(source_words, default=-1) + 1)
+    for t, word in enumerate(target_words):
+        for s, other in enumerate(source_words):
+            if word >= 0 and other >= 0:
+                table[word, other] += weights_TS[t, s]
+    if table.numel() == 0:
+        return []
+    return sorted((int(other), word) for word, other in enumerate(table.argmax(1).tolist()))
