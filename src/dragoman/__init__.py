@@ -1,1 +1,61 @@
-"""Dragoman: the system of "Attention Is All You Need" as software."""
+"""Dragoman: the system of "Attention Is All You Need" as software.
+
+import dragoman
+
+outcome = dragoman.train("small", "corpus.en", "corpus.de")
+translator = dragoman.load(outcome.model)
+print(translator.translate("Hello, world!").text)
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dragoman.config import Config, load_preset
+    from dragoman.errors import DragomanError
+    from dragoman.evaluation.evaluate import Evaluation, evaluate
+    from dragoman.training.run import Outcome, resume, train
+    from dragoman.translate import Translation, Translator, load
+
+__all__ = [
+    "Config",
+    "DragomanError",
+    "Evaluation",
+    "Outcome",
+    "Translation",
+    "Translator",
+    "evaluate",
+    "load",
+    "load_preset",
+    "resume",
+    "train",
+]
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "Config": "config",
+    "DragomanError": "errors",
+    "Evaluation": "evaluation.evaluate",
+    "Outcome": "training.run",
+    "Translation": "translate",
+    "Translator": "translate",
+    "evaluate": "evaluation.evaluate",
+    "load": "translate",
+    "load_preset": "config",
+    "resume": "training.run",
+    "train": "training.run",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import what is asked for when it is asked for: `import dragoman` stays instant."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'dragoman' has no attribute {name!r}")
+    return getattr(importlib.import_module(f"dragoman.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

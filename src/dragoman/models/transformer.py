@@ -58,7 +58,8 @@ class Embedding(nn.Module):
             nn.init.normal_(self.positions.weight, std=config.d_model**-0.5)
         elif self.kind == "sinusoidal":
             # Made when it is first needed, and again when a sentence is longer than any before.
-            self.register_buffer("table", torch.empty(0, config.d_model), persistent=False)
+            empty = torch.empty(0, config.d_model, device="cpu")  # real even in a meta model
+            self.register_buffer("table", empty, persistent=False)
 
     def forward(self, ids: Tensor, positions: Tensor, longest: int) -> Tensor:
         """… M from ids and positions, which are all below `longest`."""

@@ -10,13 +10,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dragoman.config import Config, load_preset
+from dragoman.data.languages import guess_languages
 from dragoman.data.prepare import Prepared, Progress, prepare
 from dragoman.data.readers import Corpus, corpus
 from dragoman.errors import ConfigError, TrainingError
 from dragoman.files import atomic_write
 from dragoman.training.loop import Outcome, fit
 
-__all__ = ["Outcome", "guess_languages", "resume", "train"]
+__all__ = ["Outcome", "resume", "train"]
 
 
 def train(
@@ -73,17 +74,6 @@ def resume(run: Path | str, assignments: Sequence[str] = (), *, quiet: bool = Fa
         raise TrainingError(f"{directory}: not a run that dragoman train began") from None
     config = Config.load(directory / "config.toml").overridden(assignments)
     return fit(config, Prepared.open(directory / place), directory, resume=True, quiet=quiet)
-
-
-def guess_languages(files: Sequence[Path]) -> tuple[str, ...]:
-    """The codes that two names such as corpus.en.gz and corpus.de.gz end in, if they do."""
-    codes = []
-    for file in files:
-        suffixes = [s[1:].lower() for s in file.suffixes if s not in (".gz", ".bz2", ".xz", ".zst")]
-        code = suffixes[-1] if suffixes else ""
-        codes.append(code if 2 <= len(code) <= 3 and code.isalpha() else "")
-    distinct = len(codes) == 2 and all(codes) and codes[0] != codes[1]
-    return tuple(codes) if distinct and "txt" not in codes else ()
 
 
 def _read(config: Config, paths: Sequence[Path]) -> tuple[Config, Corpus]:

@@ -1,0 +1,538 @@
+"""The command line: one verb a function, each a thin layer over the Python API.
+
+Results go to stdout, everything else to stderr. torch is imported inside the commands, so that
+help answers at once.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+
+import typer
+
+from dragoman.errors import ConfigError, DragomanError
+
+if TYPE_CHECKING:
+    from dragoman.config import Config
+    from dragoman.data.readers import Corpus
+    from dragoman.translate import Translator
+
+app = typer.Typer(
+    help="Turn two aligned text files into a translator.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+tokenizer_app = typer.Typer(help="Train a tokeniser, or use one.", no_args_is_help=True)
+app.add_typer(tokenizer_app, name="tokenizer")
+
+Files = Annotated[
+    list[Path],
+    typer.Argument(help="Two aligned files; or one .tsv, .jsonl or .tmx. Also .gz .bz2 .xz .zst."),
+]
+Add = Annotated[
+    list[Path] | None,
+    typer.Option(metavar="FILES", help="More pairs, in the same forms; may be given again."),
+]
+Valid = Annotated[
+    list[Path] | None,
+    typer.Option(metavar="FILES", help="Validation pairs; without them some are held out."),
+]
+Preset = Annotated[str, typer.Option(help="A preset (dragoman presets) or a .toml file.")]
+Set = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="SECTION.KEY=VALUE", help="Change a setting; docs/config.md."),
+]
+Languages = Annotated[
+    str | None, typer.Option(metavar="EN,DE", help="Codes of source and target, if names tell not.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Device = Annotated[str, typer.Option(help="cpu, cuda, or auto: the GPU if there is one.")]
+Model = Annotated[Path, typer.Argument(help="A model directory, or a run's.")]
+
+
+@app.command()
+def demo(
+    run: Annotated[Path, typer.Option(help="Where to put everything.")] = Path("runs/demo"),
+    language: Annotated[str, typer.Option(help="Translate English to: de or ko.")] = "de",
+    steps: Annotated[int | None, typer.Option(help="Training steps, if not the preset's.")] = None,
+) -> None:
+    """Train and try a translator on the embedded phrasebook; minutes on a laptop."""
+    from dragoman.demo import run_demo
+
+    run_demo(run, language, steps)
+
+
+@app.command()
+def prepare(
+    files: Files,
+    out: Annotated[Path, typer.Option(help="The directory to make.")],
+    valid: Valid = None,
+    add: Add = None,
+    preset: Preset = "base",
+    set_: Set = None,
+    languages: Languages = None,
+    tokenizer: Annotated[
+        Path | None, typer.Option(help="Use the tokeniser in this directory.")
+    ] = None,
+    workers: Annotated[int | None, typer.Option(help="Processes; default: a core each.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Clean and encode a corpus once, so that training starts in seconds."""
+    from dragoman.data.prepare import prepare as prepare_corpus
+    from dragoman.text.tokenizer import Tokenizer
+
+    config = _config(preset, set_, languages, files)
+    with _counter() as progress:
+        prepared = prepare_corpus(
+            _corpus(files, add, config),
+            out,
+            config,
+            valid=_corpus(valid, None, config) if valid else None,
+            tokenizer=Tokenizer.load(tokenizer) if tokenizer else None,
+            workers=workers,
+            progress=progress,
+        )
+    _print(prepared.report.to_json() if as_json else "\n".join(prepared.lines()))
+
+
+@app.command()
+def doctor(
+    files: Files,
+    valid: Valid = None,
+    test: Annotated[
+        list[Path] | None, typer.Option(metavar="FILES", help="Test pairs, to find overlaps.")
+    ] = None,
+    add: Add = None,
+    preset: Preset = "base",
+    set_: Set = None,
+    languages: Languages = None,
+    tokenizer: Annotated[
+        Path | None, typer.Option(help="Examine with the tokeniser in this directory.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Say what is wrong with a corpus before anything is trained on it."""
+    from dragoman.data.doctor import examine
+    from dragoman.text.tokenizer import Tokenizer
+
+    config = _config(preset, set_, languages, files)
+    with _counter() as progress:
+        diagnosis = examine(
+            _corpus(files, add, config),
+            config=config,
+            valid=_corpus(valid, None, config) if valid else None,
+            test=_corpus(test, None, config) if test else None,
+            tokenizer=Tokenizer.load(tokenizer) if tokenizer else None,
+            progress=progress,
+        )
+    _print(diagnosis.to_json() if as_json else "\n".join(diagnosis.lines()))
+    if diagnosis.has_errors:
+        raise typer.Exit(2)
+
+
+@tokenizer_app.command("train")
+def tokenizer_train(
+    files: Files,
+    out: Annotated[Path, typer.Option(help="The directory to make.")],
+    preset: Preset = "base",
+    set_: Set = None,
+    languages: Languages = None,
+) -> None:
+    """Learn pieces from a corpus; --set tokenizer.vocabulary=8000 and the like."""
+    from dragoman.files import atomic_directory
+    from dragoman.text.tokenizer import Tokenizer
+
+    config = _config(preset, set_, languages, files)
+    pairs = _corpus(files, None, config)
+    learned = Tokenizer.train((side for pair in pairs for side in pair[:2]), config.tokenizer)
+    with atomic_directory(out) as directory:
+        learned.save(directory)
+    _print(f"{out}: {learned.kind}, {len(learned):,} pieces")
+
+
+@tokenizer_app.command("encode")
+def tokenizer_encode(
+    directory: Annotated[Path, typer.Argument(help="A tokeniser, model or prepared directory.")],
+    ids: Annotated[bool, typer.Option("--ids", help="Print ids instead of pieces.")] = False,
+) -> None:
+    """Cut the lines of stdin into pieces."""
+    from dragoman.data.readers import open_text
+    from dragoman.text.tokenizer import Tokenizer
+
+    tokenizer = Tokenizer.load(directory)
+    for line in open_text("-"):
+        found = tokenizer.encode(line)
+        _print(" ".join(map(str, found) if ids else tokenizer.pieces(found)))
+
+
+@tokenizer_app.command("decode")
+def tokenizer_decode(
+    directory: Annotated[Path, typer.Argument(help="A tokeniser, model or prepared directory.")],
+) -> None:
+    """Join the ids on the lines of stdin into text."""
+    from dragoman.data.readers import open_text
+    from dragoman.errors import DataError
+    from dragoman.text.tokenizer import Tokenizer
+
+    tokenizer = Tokenizer.load(directory)
+    for number, line in enumerate(open_text("-"), 1):
+        try:
+            _print(tokenizer.decode(int(word) for word in line.split()))
+        except ValueError:
+            raise DataError(
+                f"standard input, line {number}: not ids; give what encode --ids printed"
+            ) from None
+
+
+@app.command()
+def train(
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(help="Aligned files, or a directory that dragoman prepare made."),
+    ] = None,
+    valid: Valid = None,
+    preset: Preset = "base",
+    set_: Set = None,
+    languages: Languages = None,
+    run: Annotated[
+        Path | None, typer.Option(help="The run's directory; default: runs/DATE.")
+    ] = None,
+    resume: Annotated[Path | None, typer.Option(metavar="RUN", help="Continue this run.")] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Say only what matters.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Train a model, or continue a run: dragoman train corpus.en corpus.de --preset small."""
+    from dragoman.training import run as runs
+
+    if resume is not None:
+        if files or valid or run or languages:
+            raise ConfigError("--resume RUN needs nothing but --set; its files are known")
+        outcome = runs.resume(resume, set_ or (), quiet=quiet)
+    else:
+        config = _config(preset, set_, languages, files or [])
+        with _counter() as progress:
+            outcome = runs.train(
+                config, *(files or ()), valid=valid or (), run=run, quiet=quiet, progress=progress
+            )
+    if outcome.signal is not None:
+        raise typer.Exit(128 + outcome.signal)
+    if outcome.model is not None:
+        _print(
+            {"run": str(outcome.run), "model": str(outcome.model), "steps": outcome.step}
+            | {"seconds": round(outcome.seconds, 1), "bleu": outcome.bleu}
+            | {"perplexity": outcome.perplexity}
+            if as_json
+            else str(outcome.model)
+        )
+
+
+@app.command()
+def average(
+    paths: Annotated[
+        list[Path], typer.Argument(help="A run, or several checkpoints or models of one shape.")
+    ],
+    out: Annotated[Path, typer.Option(help="The model directory to make.")],
+    last: Annotated[int, typer.Option(help="Of a run: so many of its last checkpoints.")] = 5,
+) -> None:
+    """Average checkpoints into a model (§6.1)."""
+    from dragoman.training.averaging import average as average_models
+
+    _print(average_models(paths, out, last=last))
+
+
+@app.command()
+def translate(
+    model: Model,
+    files: Annotated[
+        list[Path] | None, typer.Argument(help="Text, a sentence a line; default: stdin.")
+    ] = None,
+    beam: Annotated[int | None, typer.Option(help="Hypotheses kept; 1 is greedy.")] = None,
+    n_best: Annotated[int, typer.Option(help="Translations of each line, best first.")] = 1,
+    length_penalty: Annotated[float | None, typer.Option(help="GNMT's α.")] = None,
+    min_length: Annotated[int | None, typer.Option(help="Fewest pieces.")] = None,
+    max_extra: Annotated[int | None, typer.Option(help="Most pieces beyond the source's.")] = None,
+    prefix: Annotated[str | None, typer.Option(help="How every translation must begin.")] = None,
+    sample: Annotated[int, typer.Option(help="Draw so many translations of each line.")] = 0,
+    temperature: Annotated[float, typer.Option(help="Of sampling; below 1 is less random.")] = 1.0,
+    top_k: Annotated[int, typer.Option(help="Sample from the k likeliest pieces.")] = 0,
+    top_p: Annotated[float, typer.Option(help="Sample from the likeliest of this mass.")] = 1.0,
+    seed: Annotated[int, typer.Option(help="Of sampling.")] = 1,
+    align: Annotated[bool, typer.Option("--align", help="Word alignments, with --json.")] = False,
+    window: Annotated[int, typer.Option(help="Lines read before the first is written.")] = 2000,
+    device: Device = "auto",
+    as_json: Json = False,
+) -> None:
+    """Translate lines; their order and number are kept.
+
+    With --n-best or --sample a line becomes several: its number, score and text between tabs.
+    """
+    from dragoman.search import SamplingOptions
+
+    translator = _load(model, device)
+    options: dict[str, Any] = {
+        "beam": beam,
+        "n_best": n_best,
+        "length_penalty": length_penalty,
+        "min_length": min_length,
+        "max_extra": max_extra,
+        "prefix": prefix,
+        "align": align,
+    }
+    if sample:
+        options["sampling"] = SamplingOptions(
+            samples=sample,
+            temperature=temperature,
+            top_k=top_k,
+            top_p=top_p,
+            seed=seed,
+            max_extra=translator.config.search.max_extra if max_extra is None else max_extra,
+            min_length=min_length or 0,
+        )
+    lines = _lines(files or [Path("-")])
+    interactive = not files and sys.stdin.isatty()
+    several = n_best > 1 or sample > 1
+    found = translator.translate_lines(lines, window=1 if interactive else window, **options)
+    for number, translation in enumerate(found, 1):
+        if as_json:
+            _print(json.dumps(translation.to_dict(), ensure_ascii=False))
+        elif several:
+            for one in (translation, *translation.alternatives):
+                _print(f"{number}\t{one.score:.4f}\t{one.text}")
+        else:
+            _print(translation.text)
+
+
+@app.command()
+def evaluate(
+    model: Annotated[
+        Path | None, typer.Argument(help="A model directory, or a run's; or use --hypotheses.")
+    ] = None,
+    source: Annotated[Path | None, typer.Option(help="Source lines.")] = None,
+    reference: Annotated[Path | None, typer.Option(help="Reference lines.")] = None,
+    hypotheses: Annotated[Path | None, typer.Option(help="Translations to score instead.")] = None,
+    against: Annotated[
+        Path | None, typer.Option(help="A model or a file of translations to compare with.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Write the translations here.")] = None,
+    beam: Annotated[int | None, typer.Option(help="Hypotheses kept; 1 is greedy.")] = None,
+    length_penalty: Annotated[float | None, typer.Option(help="GNMT's α.")] = None,
+    lowercase: Annotated[bool, typer.Option("--lowercase", help="Ignore case.")] = False,
+    tokenize: Annotated[str | None, typer.Option(help="A tokeniser of sacreBLEU.")] = None,
+    device: Device = "auto",
+    as_json: Json = False,
+) -> None:
+    """BLEU, chrF and TER with sacreBLEU's signatures, and perplexity."""
+    from dragoman.evaluation.evaluate import evaluate as measure
+    from dragoman.files import atomic_write
+
+    if reference is None:
+        raise ConfigError("--reference is needed: the file of correct translations")
+    if (model is None) == (hypotheses is None):
+        raise ConfigError("give a model, or --hypotheses with translations, and not both")
+    if source is None and (model is not None or (against is not None and against.is_dir())):
+        raise ConfigError("--source is needed: the file to translate")
+    found = measure(
+        _load(model, device) if model is not None else list(_lines([hypotheses or Path("-")])),
+        list(_lines([reference])),
+        list(_lines([source])) if source is not None else [],
+        baseline=_system(against, device),
+        lowercase=lowercase,
+        tokenize=tokenize,
+        beam=beam,
+        length_penalty=length_penalty,
+    )
+    if out is not None:
+        atomic_write(out, "".join(f"{line}\n" for line in found.hypotheses))
+    _print(found.to_json() if as_json else str(found))
+
+
+@app.command()
+def presets(
+    name: Annotated[str | None, typer.Argument(help="Print this preset's settings, all.")] = None,
+    as_json: Json = False,
+) -> None:
+    """List the presets with their parameters beside the paper's."""
+    from dragoman import config as configs
+    from dragoman.models import count_parameters
+
+    if name is not None:
+        config = configs.load_preset(name)
+        _print(config.to_dict() if as_json else config.to_toml())
+        return
+    rows = []
+    for preset in configs.preset_names():
+        config = configs.load_preset(preset)
+        count = count_parameters(config.model, config.tokenizer.vocabulary)
+        paper = configs.preset_paper_figures(preset).get("parameters")
+        rows.append((preset, count, paper, configs.preset_title(preset)))
+    if as_json:
+        keys = ("name", "parameters", "paper_millions", "title")
+        _print([dict(zip(keys, row, strict=True)) for row in rows])
+        return
+    width = max(len(row[0]) for row in rows)
+    _print(f"{'preset':{width}}  {'parameters':>10}  {'paper':>5}")
+    for preset, count, paper, title in rows:
+        shown = f"{paper:.0f}M" if paper else ""
+        _print(f"{preset:{width}}  {count / 1e6:9.2f}M  {shown:>5}  {title}")
+
+
+@app.command()
+def info(
+    path: Annotated[Path, typer.Argument(help="A model, a run or a prepared directory.")],
+    as_json: Json = False,
+) -> None:
+    """Say what a directory holds: a model, a run or a prepared corpus."""
+    from dragoman.describe import describe
+
+    facts = describe(path)
+    _print(facts if as_json else "\n".join(f"{key}: {value}" for key, value in facts.items()))
+
+
+@app.command()
+def plot(
+    runs: Annotated[list[Path], typer.Argument(help="One run, or several to compare.")],
+    out: Annotated[Path | None, typer.Option(help="Default: curves.png in the run.")] = None,
+) -> None:
+    """Draw the curves of a run: loss, BLEU, learning rate, speed."""
+    from dragoman.inspection.curves import draw_curves
+
+    _print(str(draw_curves(runs if len(runs) > 1 else runs[0], out)))
+
+
+# --- what the commands share ---
+
+
+def _config(
+    preset: str, assignments: Sequence[str] | None, languages: str | None, files: Sequence[Path]
+) -> Config:
+    from dragoman.config import load_preset
+    from dragoman.data.languages import guess_languages
+
+    config = load_preset(preset).overridden(assignments or ())
+    if languages is not None:
+        codes = languages.split(",")
+        return config.updated({"data": {"languages": codes}}, where="--languages")
+    if not config.data.languages and (guessed := guess_languages(files)):
+        return config.updated({"data": {"languages": guessed}})
+    return config
+
+
+def _corpus(files: Sequence[Path], more: Sequence[Path] | None, config: Config) -> Corpus:
+    from dragoman.data.readers import Concatenated, corpus
+
+    codes = config.data.languages
+    languages = (codes[0], codes[1]) if codes else None
+    first = corpus(files, languages=languages)
+    if not more:
+        return first
+    paths, parts = list(more), [first]
+    while paths:
+        size = 1 if _holds_both(paths[0]) else 2
+        parts.append(corpus(paths[:size], languages=languages))
+        del paths[:size]
+    return Concatenated(parts)
+
+
+def _holds_both(path: Path) -> bool:
+    return any(suffix in (".tsv", ".jsonl", ".tmx") for suffix in path.suffixes)
+
+
+def _load(path: Path, device: str) -> Translator:
+    from dragoman.translate import load
+
+    translator = load(path, device=device)
+    translator.warn = _say
+    return translator
+
+
+def _system(path: Path | None, device: str) -> Translator | list[str] | None:
+    if path is None:
+        return None
+    return _load(path, device) if path.is_dir() else list(_lines([path]))
+
+
+def _lines(files: Sequence[Path]) -> Iterator[str]:
+    from dragoman.data.readers import open_text
+
+    for file in files:
+        yield from open_text(file)
+
+
+@contextmanager
+def _counter() -> Iterator[Any]:
+    """A progress callback: a counter on a terminal, a line now and then elsewhere."""
+    import time
+
+    terminal = sys.stderr.isatty()
+    last = time.monotonic()
+    shown = False
+
+    def progress(stage: str, done: int, total: int | None) -> None:
+        nonlocal last, shown
+        now = time.monotonic()
+        if now - last < (0.1 if terminal else 10):
+            return
+        last, shown = now, True
+        of = f" of {total:,}" if total else ""
+        text = f"{stage}: {done:,}{of} pairs"
+        print(
+            f"\r{text}\x1b[K" if terminal else text, end="" if terminal else "\n", file=sys.stderr
+        )
+
+    yield progress
+    if terminal and shown:
+        print("\r\x1b[K", end="", file=sys.stderr)
+
+
+def _print(what: object) -> None:
+    """Write a result: text as it is, anything else as JSON."""
+    text = what if isinstance(what, str) else json.dumps(what, ensure_ascii=False, indent=2)
+    print(text, flush=sys.stdout.isatty())
+
+
+def _say(message: str) -> None:
+    print(f"dragoman: {message}", file=sys.stderr)
+
+
+def _spread(arguments: Sequence[str]) -> list[str]:
+    """``--valid dev.en dev.de`` as ``--valid dev.en --valid dev.de``."""
+    spread: list[str] = []
+    rest = list(arguments)
+    while rest:
+        word = rest.pop(0)
+        spread.append(word)
+        if word in ("--valid", "--test", "--add") and rest:
+            first = rest.pop(0)
+            spread.append(first)
+            if not _holds_both(Path(first)) and rest and not rest[0].startswith("-"):
+                spread += [word, rest.pop(0)]
+    return spread
+
+
+def main() -> NoReturn:
+    """Run a command; what Dragoman refuses is one line on stderr and status 2."""
+    # Waiting threads that spin make two threads slower than one as soon as a core is busy.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    try:
+        app(_spread(sys.argv[1:]))
+    except DragomanError as error:
+        _say(str(error))
+        sys.exit(2)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except BrokenPipeError:  # the reader of our output has left
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(141)
+    sys.exit(0)
+
+
+if __name__ == "__main__":
+    main()

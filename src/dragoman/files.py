@@ -1,0 +1,139 @@
+"""Writing what is worth keeping: whole, or not at all.
+
+A file or a directory is written under a temporary name beside its place (``.tmp-…``), brought to
+the disk, and renamed. A reader never sees half of it, and a failed write leaves what was there.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from dragoman.errors import DragomanError
+
+__all__ = ["TEMPORARY", "atomic_directory", "atomic_write", "remove_leftovers", "sync_directory"]
+
+TEMPORARY = ".tmp-"
+"""How the names of unfinished files and directories begin."""
+
+_ADVICE = {
+    errno.ENOSPC: "no space left on device; free some and run again",
+    errno.EDQUOT: "disk quota exceeded; free some space and run again",
+    errno.EROFS: "the file system is read-only; choose another place",
+    errno.EACCES: "permission denied; choose a place you may write to",
+    errno.EPERM: "permission denied; choose a place you may write to",
+    errno.EEXIST: "a part of this path is a file, not a directory; choose another place",
+    errno.ENOTDIR: "a part of this path is a file, not a directory; choose another place",
+    errno.EISDIR: "is a directory; choose another name",
+    errno.ENAMETOOLONG: "the name is too long; choose a shorter one",
+    errno.ENOTEMPTY: "already exists and is not empty; remove it or choose another place",
+}
+
+
+def atomic_write(path: Path, content: bytes | str) -> None:
+    """Put `content` (text as UTF-8) at `path`, replacing what was there in one step."""
+    data = content.encode("utf-8") if isinstance(content, str) else content
+    with _explained(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(prefix=f"{TEMPORARY}{path.name}-", dir=path.parent)
+        temporary = Path(name)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                os.fchmod(file.fileno(), 0o666 & ~_umask())
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+        sync_directory(path.parent)
+
+
+@contextmanager
+def atomic_directory(path: Path, *, replace: bool = False) -> Iterator[Path]:
+    """Fill the directory this yields; it becomes `path` when the block ends without an error.
+
+    Anything at `path` but an empty directory is refused at the start, unless `replace`.
+    """
+    with _explained(path):
+        if not replace and path.exists() and (not path.is_dir() or any(path.iterdir())):
+            raise DragomanError(
+                f"{path}: already exists and is not empty; remove it or choose another place"
+            )
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = Path(tempfile.mkdtemp(prefix=f"{TEMPORARY}{path.name}-", dir=path.parent))
+        try:
+            temporary.chmod(0o777 & ~_umask())
+            yield temporary
+            _sync_tree(temporary)
+            _put(temporary, path, replace=replace)
+        except BaseException:
+            shutil.rmtree(temporary, ignore_errors=True)
+            raise
+        sync_directory(path.parent)
+
+
+def remove_leftovers(directory: Path) -> None:
+    """Remove what killed processes left unfinished in `directory`; nothing may be writing there."""
+    for leftover in directory.glob(f"{TEMPORARY}*"):
+        if leftover.is_dir() and not leftover.is_symlink():
+            shutil.rmtree(leftover, ignore_errors=True)
+        else:
+            with suppress(OSError):
+                leftover.unlink()
+
+
+def sync_directory(path: Path) -> None:
+    """Bring the names in a directory to the disk, where the system can do that."""
+    with suppress(OSError):
+        handle = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def _put(temporary: Path, path: Path, *, replace: bool) -> None:
+    """Rename into place; what was there is moved aside first and removed last."""
+    if not replace or not path.exists():
+        temporary.rename(path)  # replaces an empty directory and fails on a full one
+        return
+    old = Path(tempfile.mkdtemp(prefix=f"{TEMPORARY}{path.name}-old-", dir=path.parent))
+    try:
+        path.rename(old / path.name)
+        try:
+            temporary.rename(path)
+        except OSError:
+            (old / path.name).rename(path)
+            raise
+    finally:
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def _sync_tree(directory: Path) -> None:
+    for folder, _, names in os.walk(directory, topdown=False):
+        for name in names:
+            with Path(folder, name).open("rb") as file:
+                os.fsync(file.fileno())
+        sync_directory(Path(folder))
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        reason = _ADVICE.get(error.errno or 0, f"cannot be written ({error.strerror or error})")
+        raise DragomanError(f"{path}: {reason}") from None
