@@ -1,0 +1,42 @@
+"""Search: from a model and source ids to the best target ids. It knows no model, only `Model`."""
+
+from __future__ import annotations
+
+from dragoman.models.api import Model, Rows
+from dragoman.search.beam import beam_search
+from dragoman.search.greedy import greedy_search
+from dragoman.search.hypotheses import (
+    Hypothesis,
+    Limits,
+    SamplingOptions,
+    SearchOptions,
+    length_penalty,
+)
+from dragoman.search.sampling import sample
+from dragoman.search.space import Constraint
+
+__all__ = [
+    "Constraint",
+    "Hypothesis",
+    "Limits",
+    "SamplingOptions",
+    "SearchOptions",
+    "beam_search",
+    "greedy_search",
+    "length_penalty",
+    "sample",
+    "search",
+]
+
+
+def search(
+    model: Model,
+    source: Rows,
+    options: SearchOptions,
+    *,
+    prefixes: list[list[int]] | None = None,
+    constraint: Constraint | None = None,
+) -> list[list[Hypothesis]]:
+    """Beam search, or its equal for a beam of 1, greedy search."""
+    find = greedy_search if options.beam == 1 else beam_search
+    return find(model, source, options, prefixes=prefixes, constraint=constraint)

@@ -33,7 +33,7 @@ def by_length(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:
         start += size
 
 
-@torch.inference_mode()
+@torch.no_grad()
 def search_many(
     model: Model,
     sentences: Sequence[Sequence[int]],

@@ -1,0 +1,119 @@
+"""Perplexity: how surprised a model is by a translation it is shown."""
+
+# B sentences, L length of their rows, N real positions, M model width
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from dragoman.errors import DataError
+from dragoman.models.api import Model, Rows
+from dragoman.text.symbols import BOS, EOS, PAD
+
+__all__ = ["Perplexity", "perplexity"]
+
+POSITIONS_AT_A_TIME = 1024
+"""Logits of this many positions exist at once, however large the batch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Perplexity:
+    """The negative log-likelihood of a test set, without label smoothing."""
+
+    nll: float
+    """Its sum, in nats."""
+    pieces: int
+    """Target pieces, one EOS a sentence included."""
+
+    @property
+    def per_piece(self) -> float:
+        """What the paper's tables give; not comparable between vocabularies."""
+        return math.exp(self.nll / self.pieces)
+
+    def per_word(self, words: int) -> float:
+        """Spread over the words of the text instead: comparable between vocabularies."""
+        return math.exp(self.nll / words)
+
+    def to_json(self) -> dict[str, Any]:
+        """What `json.dumps` takes."""
+        return {"perplexity": self.per_piece, "nll": self.nll, "pieces": self.pieces}
+
+
+@torch.no_grad()
+def perplexity(
+    model: Model,
+    source: Sequence[Sequence[int]],
+    target: Sequence[Sequence[int]],
+    *,
+    batch_tokens: int = 4096,
+    device: torch.device | str | None = None,
+) -> Perplexity:
+    """Teacher-forced over pairs of ids without BOS and EOS, in batches of like length.
+
+    The model is used without dropout and left as it was; `device` is by default its own.
+    """
+    if len(source) != len(target):
+        raise DataError(
+            f"there are {len(source)} source but {len(target)} target sentences; "
+            "line n of each must belong together"
+        )
+    if not source:
+        raise DataError("there is nothing to measure: the files have no lines")
+    where = torch.device(device) if device is not None else _device(model)
+    nll = torch.zeros((), dtype=torch.float64, device=where)
+    training = model.training
+    model.eval()
+    try:
+        for batch in _batches(source, target, batch_tokens):
+            src = _rows([[*source[i], EOS] for i in batch], where)
+            tgt = _rows([[BOS, *target[i]] for i in batch], where)
+            wanted = _rows([[*target[i], EOS] for i in batch], where)
+            real_BL = wanted.segments_RL > 0
+            features_NM = model.features(src, tgt)[real_BL]
+            nll += _nll(model, features_NM, wanted.ids_RL[real_BL])
+    finally:
+        model.train(training)
+    return Perplexity(nll.item(), sum(len(ids) + 1 for ids in target))
+
+
+def _nll(model: Model, features_NM: Tensor, wanted_N: Tensor) -> Tensor:
+    slices = zip(
+        features_NM.split(POSITIONS_AT_A_TIME), wanted_N.split(POSITIONS_AT_A_TIME), strict=True
+    )
+    losses = [
+        functional.cross_entropy(model.logits(features).float(), wanted, reduction="none")
+        for features, wanted in slices
+    ]
+    return torch.cat(losses).double().sum()
+
+
+def _batches(
+    source: Sequence[Sequence[int]], target: Sequence[Sequence[int]], batch_tokens: int
+) -> Iterator[list[int]]:
+    """Sentences by length, as many at a time as fit on either side; at least one."""
+    lengths = [max(len(s), len(t)) + 1 for s, t in zip(source, target, strict=True)]
+    batch: list[int] = []
+    for index in sorted(range(len(lengths)), key=lengths.__getitem__):
+        if batch and (len(batch) + 1) * lengths[index] > batch_tokens:
+            yield batch
+            batch = []
+        batch.append(index)
+    yield batch
+
+
+def _rows(sentences: list[list[int]], device: torch.device) -> Rows:
+    lengths = [len(sentence) for sentence in sentences]
+    padded = [sentence + [PAD] * (max(lengths) - len(sentence)) for sentence in sentences]
+    return Rows.one_a_row(torch.tensor(padded), torch.tensor(lengths)).to(device)
+
+
+def _device(model: Model) -> torch.device:
+    tensor = next(model.parameters(), None)
+    return torch.device("cpu") if tensor is None else tensor.device

@@ -1,0 +1,160 @@
+"""Beam search (§6.1) over any model.
+
+At each step the candidates are all hypotheses one piece longer. Endings among the best K of them
+are finished; the best K others go on. A sentence ends when K hypotheses have finished, or when no
+living one can still be among the best: log-probabilities only fall and the penalty only grows, so
+whatever continues a hypothesis of sum s scores at most s / penalty(longest). docs/search.md has
+the proof.
+"""
+
+# B sentences still searched, K beams, C = 2 K candidates, N best finished, T pieces, V vocabulary
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import count
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from dragoman.models.api import Model, Rows
+from dragoman.search.hypotheses import Hypothesis, SearchOptions, checked, nothing
+from dragoman.search.ranking import best_of, penalty_table
+from dragoman.search.space import Constraint, Space
+from dragoman.text.symbols import BOS, EOS, PAD
+
+__all__ = ["beam_search"]
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """The best finished hypotheses of each sentence, best first; −∞ where there is none."""
+
+    scores_BN: Tensor
+    sums_BN: Tensor
+    lengths_BN: Tensor
+    ids_BNT: Tensor
+
+    @classmethod
+    def empty(cls, sentences: int, size: int, device: torch.device) -> Pool:
+        """Room for `size` hypotheses a sentence."""
+        nothing_BN = torch.full((sentences, size), -torch.inf, device=device)
+        lengths_BN = torch.zeros_like(nothing_BN, dtype=torch.int64)
+        return cls(
+            nothing_BN.double(), nothing_BN, lengths_BN, lengths_BN.new_empty(*lengths_BN.shape, 0)
+        )
+
+    def add(self, sums_BK: Tensor, ids_BKT: Tensor, penalty: Tensor) -> Pool:
+        """With new ones, all of one length, where they are better; of equals the older stays."""
+        length, size = ids_BKT.shape[2], self.scores_BN.shape[1]
+        scores_BX = torch.cat([self.scores_BN, sums_BK.double() / penalty], dim=1)
+        scores_BX, order_BX = scores_BX.sort(dim=1, descending=True, stable=True)
+        order_BN = order_BX[:, :size]
+        lengths_BX = torch.cat([self.lengths_BN, torch.full_like(order_BX[:, size:], length)], 1)
+        room = length - self.ids_BNT.shape[2]
+        ids_BXT = torch.cat([functional.pad(self.ids_BNT, (0, room), value=PAD), ids_BKT], 1)
+        return Pool(
+            scores_BX[:, :size],
+            torch.cat([self.sums_BN, sums_BK], 1).gather(1, order_BN),
+            lengths_BX.gather(1, order_BN),
+            ids_BXT.gather(1, order_BN[:, :, None].expand(-1, -1, length)),
+        )
+
+    def keep(self, rows_B: Tensor) -> Pool:
+        """Only these sentences."""
+        return Pool(
+            self.scores_BN[rows_B],
+            self.sums_BN[rows_B],
+            self.lengths_BN[rows_B],
+            self.ids_BNT[rows_B],
+        )
+
+    def hypotheses(self) -> list[list[Hypothesis]]:
+        """Every sentence's, on the host."""
+        columns = (self.ids_BNT, self.lengths_BN, self.scores_BN, self.sums_BN)
+        return [
+            [
+                Hypothesis(ids[:length], score, log_prob)
+                for ids, length, score, log_prob in zip(*row, strict=True)
+                if score != -torch.inf
+            ]
+            for row in zip(*(column.tolist() for column in columns), strict=True)
+        ]
+
+
+@torch.no_grad()
+def beam_search(
+    model: Model,
+    source: Rows,
+    options: SearchOptions,
+    *,
+    prefixes: list[list[int]] | None = None,
+    constraint: Constraint | None = None,
+) -> list[list[Hypothesis]]:
+    """The `n_best` best hypotheses found of each sentence, best first.
+
+    `source` has one sentence a row, each ending in EOS. There are fewer than `n_best` where fewer
+    are possible, and the prefix alone, with score −∞, where none is.
+    """
+    space = Space(source, model.vocabulary, options, prefixes, constraint)
+    if not space.sentences:
+        return []
+    results: list[list[Hypothesis]] = [[] for _ in space.sentences]
+    device, beams = source.ids_RL.device, options.beam
+    penalties = penalty_table(max(space.ceilings), options.length_penalty, device)
+    sentences = len(space.sentences)
+    state = model.start(source).expand(beams)
+    pool = Pool.empty(sentences, options.n_best, device)
+    ended_B = torch.zeros(sentences, dtype=torch.int64, device=device)
+    ids_BKT = torch.zeros(sentences, beams, 0, dtype=torch.int64, device=device)
+    last_BK = torch.full((sentences, beams), BOS, dtype=torch.int64, device=device)
+    # All beams begin alike, so only the first counts.
+    sums_BK = torch.full((sentences, beams), -torch.inf, device=device)
+    sums_BK[:, 0] = 0.0
+
+    for length in count():
+        log_probs_BKV, state = model.step(last_BK, state)
+        totals_BKV = space.extensions(sums_BK, log_probs_BKV, ids_BKT)
+        # No more than K of the best 2 K can be endings, which leaves K to go on.
+        best_BC, index_BC = best_of(totals_BKV.flatten(1), 2 * beams)
+        parents_BC, pieces_BC = index_BC // model.vocabulary, index_BC % model.vocabulary
+        ends_BC = pieces_BC == EOS
+
+        final_BK = best_BC[:, :beams].masked_fill(~ends_BC[:, :beams], -torch.inf)
+        pool = pool.add(final_BK, _pick(ids_BKT, parents_BC[:, :beams]), penalties[length])
+        ended_B = ended_B + (final_BK > -torch.inf).sum(1)
+
+        going_BK = ends_BC.int().argsort(dim=1, stable=True)[:, :beams]
+        sums_BK = best_BC.gather(1, going_BK)
+        parents_BK, last_BK = parents_BC.gather(1, going_BK), pieces_BC.gather(1, going_BK)
+        ids_BKT = torch.cat([_pick(ids_BKT, parents_BK), last_BK[:, :, None]], dim=2)
+
+        hope_B = sums_BK.max(dim=1).values
+        done_B = (ended_B >= beams) | (hope_B == -torch.inf)
+        if options.stop_early:
+            bound_B = hope_B.double() / penalties[space.ceilings_B]
+            done_B |= pool.scores_BN[:, -1] >= bound_B
+        done = done_B.tolist()  # the one wait of a step
+        if any(done):
+            found = pool.keep(done_B).hypotheses()
+            for row, hypotheses in zip(_where(done, True), found, strict=True):
+                results[space.sentences[row]] = hypotheses or [nothing(space.prefixes[row])]
+            rows = _where(done, False)
+            if not rows:
+                return checked(results)
+            space.keep(rows)
+            rows_B = torch.tensor(rows, device=device)
+            state, pool, ended_B = state.keep(rows_B), pool.keep(rows_B), ended_B[rows_B]
+            ids_BKT, last_BK, sums_BK = ids_BKT[rows_B], last_BK[rows_B], sums_BK[rows_B]
+            parents_BK = parents_BK[rows_B]
+        state = state.reorder(parents_BK)
+    raise AssertionError("unreachable")
+
+
+def _pick(ids_BKT: Tensor, parents_BX: Tensor) -> Tensor:
+    return ids_BKT.gather(1, parents_BX[:, :, None].expand(-1, -1, ids_BKT.shape[2]))
+
+
+def _where(flags: list[bool], value: bool) -> list[int]:
+    return [row for row, flag in enumerate(flags) if flag is value]

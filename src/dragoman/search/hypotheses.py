@@ -1,0 +1,139 @@
+"""What a search returns, and the options it takes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from dragoman.config import SearchConfig
+from dragoman.errors import ConfigError, ModelError
+
+__all__ = [
+    "Hypothesis",
+    "Limits",
+    "SamplingOptions",
+    "SearchOptions",
+    "checked",
+    "length_penalty",
+    "nothing",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Hypothesis:
+    """One finished sequence."""
+
+    ids: list[int]
+    """Its pieces, those of a forced prefix included, without BOS and EOS."""
+    score: float
+    """`log_prob` / `length_penalty`: what hypotheses are ranked by."""
+    log_prob: float
+    """The sum of the model's log-probabilities of every piece and of EOS."""
+
+
+def length_penalty(pieces: int, alpha: float) -> float:
+    """GNMT's ((5 + |Y|) / 6)^α, where |Y| counts EOS: 1 for the empty sequence."""
+    return float(((5 + pieces + 1) / 6) ** alpha)
+
+
+def nothing(prefix: list[int]) -> Hypothesis:
+    """What stands for a sentence of which no hypothesis is possible."""
+    return Hypothesis(list(prefix), -math.inf, -math.inf)
+
+
+def checked(results: list[list[Hypothesis]]) -> list[list[Hypothesis]]:
+    """The same, refused if the model did not compute numbers."""
+    if any(math.isnan(hypothesis.score) for row in results for hypothesis in row):
+        raise ModelError(
+            "the model's probabilities are not numbers (NaN): its training has failed; "
+            "use an earlier checkpoint"
+        )
+    return results
+
+
+def _need(condition: bool, message: str) -> None:
+    if not condition:
+        raise ConfigError(message)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Limits:
+    """Which sequences may be returned, and how they are scored."""
+
+    length_penalty: float = 0.6
+    """α of GNMT's length penalty; 0 ranks by log-probability alone."""
+    min_length: int = 0
+    """The fewest pieces; EOS is forbidden before."""
+    max_extra: int = 50
+    """At most as many pieces as the source, its EOS not counted, and this many more."""
+    max_length: int | None = None
+    """At most this many pieces, whatever the source."""
+
+    def __post_init__(self) -> None:
+        for name in ("length_penalty", "min_length", "max_extra"):
+            value = getattr(self, name)
+            _need(value >= 0, f"search.{name} = {value} is too small; the least is 0")
+        _need(
+            self.max_length is None or self.max_length >= self.min_length,
+            f"search.max_length = {self.max_length} is below search.min_length = "
+            f"{self.min_length}; raise it",
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SearchOptions(Limits):
+    """Of beam and greedy search; the defaults are the paper's (§6.1)."""
+
+    beam: int = 4
+    """Hypotheses kept at each step."""
+    n_best: int = 1
+    """Hypotheses returned for a sentence, at most `beam`."""
+    stop_early: bool = True
+    """Stop where nothing better can come; off, the result is the same and takes longer."""
+
+    def __post_init__(self) -> None:
+        Limits.__post_init__(self)
+        _need(self.beam >= 1, f"search.beam = {self.beam} is too small; the least is 1")
+        _need(self.n_best >= 1, f"search.n_best = {self.n_best} is too small; the least is 1")
+        _need(
+            self.n_best <= self.beam,
+            f"search.n_best = {self.n_best} is more than search.beam = {self.beam} can find; "
+            f"try search.beam = {self.n_best}",
+        )
+
+    @classmethod
+    def from_config(cls, config: SearchConfig, **changes: Any) -> SearchOptions:
+        """The options a model's config asks for, with changes by name."""
+        settings: dict[str, Any] = {
+            name: getattr(config, name)
+            for name in ("beam", "length_penalty", "min_length", "max_extra")
+        }
+        return cls(**{**settings, **changes})
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SamplingOptions(Limits):
+    """Of sampling: temperature first, then the `top_k` likeliest, of these the `top_p`."""
+
+    samples: int = 1
+    """Samples drawn of each sentence, independently."""
+    temperature: float = 1.0
+    """Log-probabilities are divided by this; towards 0, sampling becomes greedy search."""
+    top_k: int = 0
+    """Draw only from this many likeliest pieces (0: all)."""
+    top_p: float = 1.0
+    """Draw only from the fewest likeliest pieces that have this probability together."""
+    seed: int = 1
+    """The same seed and source give the same samples, whatever else is in the batch."""
+
+    def __post_init__(self) -> None:
+        Limits.__post_init__(self)
+        _need(self.samples >= 1, f"search.samples = {self.samples} is too small; the least is 1")
+        _need(
+            self.temperature > 0,
+            f"search.temperature = {self.temperature} must be above 0; for none, use a beam of 1",
+        )
+        _need(self.top_k >= 0, f"search.top_k = {self.top_k} is too small; 0 means all pieces")
+        _need(0 < self.top_p <= 1, f"search.top_p = {self.top_p} must be above 0, and at most 1")
+        _need(self.seed >= 0, f"search.seed = {self.seed} is too small; the least is 0")

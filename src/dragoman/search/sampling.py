@@ -1,0 +1,76 @@
+"""Sampling: each piece drawn with its probability, or one sharpened or cut off."""
+
+# B sentences, K samples of each, T pieces, V vocabulary, X = B K, C pieces drawn from
+
+from __future__ import annotations
+
+import hashlib
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+from torch.nn.utils.rnn import pad_sequence
+
+from dragoman.models.api import Model, Rows
+from dragoman.search.hypotheses import Hypothesis, SamplingOptions
+from dragoman.search.paths import follow
+from dragoman.search.ranking import best_of
+from dragoman.search.space import Constraint, Space
+
+__all__ = ["sample"]
+
+
+def sample(
+    model: Model,
+    source: Rows,
+    options: SamplingOptions,
+    *,
+    prefixes: list[list[int]] | None = None,
+    constraint: Constraint | None = None,
+) -> list[list[Hypothesis]]:
+    """`samples` hypotheses of each sentence, as drawn: neither sorted nor without repetitions.
+
+    Scores and log-probabilities are the model's own, whatever the temperature. A sentence's
+    chance depends on the seed and on its own ids, so that batch-mates change nothing.
+    """
+    space = Space(source, model.vocabulary, options, prefixes, constraint)
+    chances_BKT = _chances(source, space.ceilings, options)
+
+    def choose(totals_BKV: Tensor, sentences_B: Tensor, length: int) -> Tensor:
+        return draw(totals_BKV, chances_BKT[sentences_B, :, length], options)
+
+    return follow(model, source, space, options, options.samples, choose)
+
+
+def draw(totals_BKV: Tensor, chances_BK: Tensor, options: SamplingOptions) -> Tensor:
+    """The piece where the cumulative probability first exceeds each chance of [0, 1): B K."""
+    values_XC, index_XC = totals_BKV.flatten(0, 1), None
+    if options.top_k > 0:
+        values_XC, index_XC = best_of(values_XC, options.top_k)
+    elif options.top_p < 1:
+        values_XC, index_XC = values_XC.sort(dim=1, descending=True, stable=True)
+    # A total is the log-probability plus the same sum for all pieces, which softmax takes off.
+    probs_XC = functional.softmax(values_XC.double() / options.temperature, dim=1).nan_to_num()
+    mass_XC = probs_XC.cumsum(dim=1)
+    if options.top_p < 1:
+        probs_XC = probs_XC.masked_fill(mass_XC - probs_XC >= options.top_p, 0.0)
+        mass_XC = probs_XC.cumsum(dim=1)
+    goal_X1 = chances_BK.flatten()[:, None] * mass_XC[:, -1:]
+    place_X1 = torch.searchsorted(mass_XC, goal_X1, right=True).clamp(max=mass_XC.shape[1] - 1)
+    pieces_X1 = place_X1 if index_XC is None else index_XC.gather(1, place_X1)
+    return pieces_X1.view_as(chances_BK)
+
+
+def _chances(source: Rows, ceilings: list[int], options: SamplingOptions) -> Tensor:
+    """A number of [0, 1) for every piece of every sample, B K T: all the randomness there is."""
+    rows = zip(source.ids_RL.tolist(), source.segments_RL.tolist(), ceilings, strict=True)
+    chances = []
+    for ids, segments, ceiling in rows:
+        key = repr((options.seed, ids[: sum(segments)])).encode()
+        generator = torch.Generator()
+        generator.manual_seed(int.from_bytes(hashlib.blake2b(key, digest_size=8).digest()))
+        size = (ceiling + 1, options.samples)
+        chances.append(torch.rand(size, generator=generator, dtype=torch.float64))
+    if not chances:
+        return torch.zeros(0, options.samples, 1)
+    return pad_sequence(chances, batch_first=True).transpose(1, 2).to(source.ids_RL.device)
