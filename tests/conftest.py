@@ -7,8 +7,15 @@ import os
 os.environ["OMP_NUM_THREADS"] = "1"
 os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
 
+import random
+from pathlib import Path
+
 import pytest
 import torch
+
+from dragoman.config import Config
+from dragoman.data.prepare import Prepared, prepare
+from dragoman.data.readers import corpus
 
 
 def pytest_configure() -> None:
@@ -21,3 +28,57 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for item in items:
             if "gpu" in item.keywords:
                 item.add_marker(skip)
+
+
+WORDS = ("red", "blue", "big", "small", "dog", "cat", "house", "tree", "sees", "eats", "old", "the")
+
+
+def reversals(count: int, seed: int = 0) -> list[tuple[str, str]]:
+    """Pairs of a language anyone can learn: every word, and their order, reversed."""
+    draw = random.Random(seed)
+    sources = [draw.choices(WORDS, k=draw.randint(3, 9)) for _ in range(count)]
+    return [
+        (" ".join(words), " ".join(word[::-1] for word in reversed(words))) for words in sources
+    ]
+
+
+def write_pairs(directory: Path, pairs: list[tuple[str, str]], name: str = "corpus") -> list[Path]:
+    """Two aligned files, .en and .de."""
+    paths = [directory / f"{name}.en", directory / f"{name}.de"]
+    for side, path in enumerate(paths):
+        path.write_text("".join(f"{pair[side]}\n" for pair in pairs), encoding="utf-8")
+    return paths
+
+
+TINY = [
+    "tokenizer.vocabulary=330",
+    "data.max_length=63",
+    "data.row_length=64",
+    "model.encoder_layers=2",
+    "model.decoder_layers=1",
+    "model.d_model=32",
+    "model.d_ff=64",
+    "model.heads=2",
+    "training.batch_tokens=512",
+    "training.schedule=constant",
+    "training.learning_rate=0.003",
+    "training.warmup_steps=5",
+    "training.threads=1",
+    "training.validate_sentences=20",
+    "training.log_every=1",
+    "training.device=cpu",
+]
+
+
+@pytest.fixture(scope="session")
+def tiny() -> Config:
+    """A model that trains in seconds."""
+    return Config().overridden(TINY)
+
+
+@pytest.fixture(scope="session")
+def prepared(tmp_path_factory: pytest.TempPathFactory, tiny: Config) -> Prepared:
+    """A small corpus of reversals, ready to train on; do not write to it."""
+    directory = tmp_path_factory.mktemp("reversals")
+    files = write_pairs(directory, reversals(1500))
+    return prepare(corpus(files), directory / "data", tiny, workers=0)

@@ -11,7 +11,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -124,18 +124,18 @@ class Trainer:
         if resume:
             self._restore()
         if self.ranks.first:
-            self.run.mkdir(parents=True, exist_ok=True)
-            remove_leftovers(self.run)
-            remove_leftovers(self.run / "checkpoints")
-            atomic_write(self.run / "config.toml", self.config.to_toml())
-            self.metrics = Metrics(
-                self.run, start=self.progress.metrics_bytes, step=self.progress.step
-            )
+            self._open_run()
         self.model.train()
-        display = Display(steps=settings.steps, done=self.progress.step, quiet=self.quiet)
-        self._start_clock()
-        with display as self.display, _signals() as caught:
-            stream = self.batches.stream(self.progress.position)
+        with ExitStack() as stack:
+            if self.ranks.first:
+                progress = self.progress
+                metrics = Metrics(self.run, start=progress.metrics_bytes, step=progress.step)
+                self.metrics = stack.enter_context(closing(metrics))
+            display = Display(steps=settings.steps, done=self.progress.step, quiet=self.quiet)
+            self.display = stack.enter_context(display)
+            caught = stack.enter_context(_signals())
+            stream = stack.enter_context(closing(self.batches.stream(self.progress.position)))
+            self._start_clock()
             finished, interrupted = self._finished(), None
             while not (finished or interrupted):
                 batch, position = next(stream)
@@ -148,14 +148,19 @@ class Trainer:
                 finished, interrupted = self._finished(), self._agree(caught)
                 if step % settings.checkpoint_every == 0 or finished or interrupted:
                     self._save()
-            stream.close()  # type: ignore[attr-defined]
-            if interrupted:
-                self.display.say(
-                    f"stopped at step {self.progress.step:,}; everything is saved, continue with: "
-                    f"dragoman train --resume {self.run}"
-                )
-                return self._outcome(None, None, interrupted)
-            return self._finish()
+            if not interrupted:
+                return self._finish()
+            self.display.say(
+                f"stopped at step {self.progress.step:,}; everything is saved, continue with: "
+                f"dragoman train --resume {self.run}"
+            )
+            return self._outcome(None, None, interrupted)
+
+    def _open_run(self) -> None:
+        self.run.mkdir(parents=True, exist_ok=True)
+        remove_leftovers(self.run)
+        remove_leftovers(self.run / "checkpoints")
+        atomic_write(self.run / "config.toml", self.config.to_toml())
 
     def _step(self, batch: Batch) -> None:
         """One optimiser step on this rank's rows of the batch."""
@@ -336,7 +341,6 @@ class Trainer:
                 found = validate(self.model, self.data, self.config)
         self._export(self.run / "model", get_weights(self.model), found, made_of)
         self.metrics.write("final", progress.step, loss=found.loss, perplexity=found.perplexity)
-        self.metrics.close()
         bleu = "" if found.bleu is None else f", BLEU {found.bleu:.1f}"
         self.display.say(
             f"done: {progress.step:,} steps; {self.run / 'model'} is the {made_of}: validation "

@@ -46,7 +46,7 @@ def validate(model: Model, data: Prepared, config: Config) -> Validation:
         model.train()
 
 
-@torch.inference_mode()
+@torch.no_grad()
 def _loss(model: Model, data: Prepared, config: Config) -> float:
     device = next(model.parameters()).device
     longest = max(data.valid.meta.longest_source, data.valid.meta.longest_target)
