@@ -60,14 +60,14 @@ Model = Annotated[Path, typer.Argument(help="A model directory, or a run's.")]
 
 @app.command()
 def demo(
-    run: Annotated[Path, typer.Option(help="Where to put everything.")] = Path("runs/demo"),
+    out: Annotated[Path, typer.Option(help="Where to put everything.")] = Path("runs/demo"),
     language: Annotated[str, typer.Option(help="Translate English to: de or ko.")] = "de",
     steps: Annotated[int | None, typer.Option(help="Training steps, if not the preset's.")] = None,
 ) -> None:
     """Train and try a translator on the embedded phrasebook; minutes on a laptop."""
     from dragoman.demo import run_demo
 
-    run_demo(run, language, steps)
+    run_demo(out, language, steps)
 
 
 @app.command()
@@ -202,7 +202,7 @@ def train(
     preset: Preset = "base",
     set_: Set = None,
     languages: Languages = None,
-    run: Annotated[
+    out: Annotated[
         Path | None, typer.Option(help="The run's directory; default: runs/DATE.")
     ] = None,
     resume: Annotated[Path | None, typer.Option(metavar="RUN", help="Continue this run.")] = None,
@@ -213,14 +213,14 @@ def train(
     from dragoman.training import run as runs
 
     if resume is not None:
-        if files or valid or run or languages:
+        if files or valid or out or languages:
             raise ConfigError("--resume RUN needs nothing but --set; its files are known")
         outcome = runs.resume(resume, set_ or (), quiet=quiet)
     else:
         config = _config(preset, set_, languages, files or [])
         with _counter() as progress:
             outcome = runs.train(
-                config, *(files or ()), valid=valid or (), run=run, quiet=quiet, progress=progress
+                config, *(files or ()), valid=valid or (), run=out, quiet=quiet, progress=progress
             )
     if outcome.signal is not None:
         raise typer.Exit(128 + outcome.signal)

@@ -22,10 +22,10 @@ from dragoman.data import chunks as chunks_module
 from dragoman.data.batches import START, Batch, Batches, Position
 from dragoman.data.packing import pack
 from dragoman.data.pool import ahead
-from dragoman.data.sampling import subword_sampler
 from dragoman.data.shuffle import derive, shuffled
 from dragoman.data.store import Store, StoreWriter
 from dragoman.errors import ConfigError, DataError
+from dragoman.text.sampling import SubwordSampler
 from dragoman.text.symbols import BOS, EOS, PAD
 from dragoman.text.tokenizer import Tokenizer
 
@@ -470,8 +470,7 @@ def test_subwords_are_sampled_and_spell_the_same() -> None:
     tokenizer = Tokenizer.train(texts * 3, TokenizerConfig(vocabulary=320))
     ids = tokenizer.encode_batch(texts)
     store = MemoryStore(list(zip(ids, ids, strict=True)))
-    assert subword_sampler(tokenizer, 0) is None
-    batches = make(store, row_length=128, sampler=subword_sampler(tokenizer, 0.3), workers=1)
+    batches = make(store, row_length=128, sampler=SubwordSampler(tokenizer, 0.3), workers=1)
     sources, targets = [], []
     for batch in batches.epoch():
         for source, _, output in pairs_of(batch):
@@ -481,6 +480,8 @@ def test_subwords_are_sampled_and_spell_the_same() -> None:
     assert list(map(tokenizer.decode, sources)) == list(map(tokenizer.decode, targets))
     assert sources != targets
     assert sorted(sources) != sorted(ids)
+    alone = make(store, row_length=128, sampler=SubwordSampler(tokenizer, 0.3))
+    assert all(same(a, b) for a, b in zip(batches.epoch(3), alone.epoch(3), strict=True))
 
 
 # ------------------------------------------------------------------------------------- workers
@@ -560,6 +561,7 @@ main()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 @pytest.mark.parametrize("name", ["SIGINT", "SIGKILL", "SIGTERM"])
 def test_workers_end_with_their_parent(name: str) -> None:

@@ -1,0 +1,1 @@
+"""From files of text to batches: readers, cleaning, the doctor, the store, the phrasebook."""

@@ -14,12 +14,12 @@ from dataclasses import asdict, dataclass
 from itertools import count
 from typing import Any, Self
 
-from dragoman.data.chunks import Chunks, Sampler, Store
+from dragoman.data.chunks import Chunks, PairStore, Sampler
 from dragoman.data.layout import Batch
 from dragoman.data.pool import ahead
 from dragoman.errors import ConfigError, DataError
 
-__all__ = ["START", "Batch", "Batches", "Position", "Sampler", "Store"]
+__all__ = ["START", "Batch", "Batches", "PairStore", "Position", "Sampler"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Batches:
 
     def __init__(
         self,
-        store: Store,
+        store: PairStore,
         *,
         batch_tokens: int,
         row_length: int,
@@ -119,7 +119,7 @@ class Batches:
         return ahead(self._chunks.build, pairs, self._workers)
 
 
-def _row_lengths(store: Store, row_length: int) -> tuple[int, int]:
+def _row_lengths(store: PairStore, row_length: int) -> tuple[int, int]:
     """S and T: the side with more pieces has the full length, the other its share.
 
     The share is the nearest multiple of 8, or the next that holds the longest sentence.

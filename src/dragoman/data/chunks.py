@@ -21,7 +21,7 @@ from dragoman.data.layout import Batch, lay_out
 from dragoman.data.packing import pack
 from dragoman.data.shuffle import derive, shuffled
 
-__all__ = ["Chunks", "Sampler", "Store"]
+__all__ = ["Chunks", "PairStore", "Sampler"]
 
 Numbers: TypeAlias = NDArray[np.integer[Any]]
 Sampler: TypeAlias = Callable[[Sequence[Numbers], int], Sequence[Sequence[int]]]
@@ -29,7 +29,9 @@ Sampler: TypeAlias = Callable[[Sequence[Numbers], int], Sequence[Sequence[int]]]
 
 CHUNK_PAIRS: Final = 40_000
 SAMPLED_CHUNK_PAIRS: Final = 10_000
-"""Drawing segmentations takes several times as long as all the rest."""
+"""Drawing segmentations takes many times as long as all the rest."""
+GROWTH_PAIRS: Final = 200
+"""Pairs segmented anew on trial, to know how much longer that makes them."""
 
 _ORDER, _ROWS, _SOURCE, _TARGET = range(4)  # what a seed is derived for
 
@@ -54,7 +56,7 @@ class Totals(Protocol):
         """Pieces of the longest target sentence."""
 
 
-class Store(Protocol):
+class PairStore(Protocol):
     """Pairs of id sequences without begin and end marks; cheap to pickle where workers are."""
 
     @property
@@ -80,7 +82,7 @@ class Store(Protocol):
 class Chunks:
     """All chunks of all epochs; each is made when asked for."""
 
-    store: Store
+    store: PairStore
     shape: tuple[int, int, int]
     seed: int
     shuffle: bool
@@ -103,26 +105,25 @@ class Chunks:
         if self.shuffle:
             seed = derive(self.seed, _ORDER, epoch)
             indices = np.sort(shuffled(indices, len(self.store), seed))  # reads go one way
-        source, target, rows = self._packed(indices, (epoch, chunk))
+        _, S, T = self.shape
+        source, target = self._read(indices)
+        source = self._sampled(source, S, derive(self.seed, _SOURCE, epoch, chunk))
+        target = self._sampled(target, T, derive(self.seed, _TARGET, epoch, chunk))
+        rows = pack(_lengths(source), _lengths(target), S, T)
         if self.shuffle:
             seed = derive(self.seed, _ROWS, epoch, chunk)
             rows = [rows[row] for row in shuffled(np.arange(len(rows)), len(rows), seed)]
         return lay_out(source, target, rows, self.shape)
 
-    def _packed(
-        self, indices: NDArray[np.int64], number: tuple[int, int]
-    ) -> tuple[list[Numbers], list[Numbers], list[list[int]]]:
-        _, S, T = self.shape
+    def _read(self, indices: NDArray[np.int64]) -> tuple[list[Numbers], list[Numbers]]:
         numbers = indices.tolist()
-        source = self._sampled([self.store.source(i) for i in numbers], S, (_SOURCE, *number))
-        target = self._sampled([self.store.target(i) for i in numbers], T, (_TARGET, *number))
-        return source, target, pack(_lengths(source), _lengths(target), S, T)
+        return [self.store.source(i) for i in numbers], [self.store.target(i) for i in numbers]
 
-    def _sampled(self, sentences: list[Numbers], L: int, name: tuple[int, ...]) -> list[Numbers]:
+    def _sampled(self, sentences: list[Numbers], L: int, seed: int) -> list[Numbers]:
         """Other segmentations, but not where there is none or none that the row can hold."""
         if self.sampler is None:
             return sentences
-        drawn = self.sampler(sentences, derive(self.seed, *name))
+        drawn = self.sampler(sentences, seed)
         return [
             np.asarray(new, old.dtype) if 0 < len(new) < L else old
             for new, old in zip(drawn, sentences, strict=True)
@@ -139,17 +140,27 @@ class Chunks:
         N, meta = len(self.store), self.store.meta
         wanted = SAMPLED_CHUNK_PAIRS if self.sampler else CHUNK_PAIRS
         trial = np.arange(min(N, wanted // 5)) * N // min(N, wanted // 5)
-        _, _, rows = self._packed(trial, (0, 0))
-        source_N = (self.store.source_lengths(trial) + 1) / S
-        target_N = (self.store.target_lengths(trial) + 1) / T
+        source_N = self.store.source_lengths(trial) + 1
+        target_N = self.store.target_lengths(trial) + 1
+        rows = len(pack(source_N, target_N, S, T))
         # The trial's sentences are a little longer or shorter than the store's.
         need = max((meta.source_pieces + N) / S, (meta.target_pieces + N) / T) / N
-        rows_a_pair = len(rows) / max(source_N.sum(), target_N.sum()) * need
+        efficiency = max(source_N.sum() / S, target_N.sum() / T) / rows
+        rows_a_pair = need / efficiency * self._growth(trial)
         batches = max(1, round(wanted * rows_a_pair / R))
         pairs = batches * R / rows_a_pair
-        sizes_N = source_N + target_N
+        sizes_N = source_N / S + target_N / T
         deviation = float(sizes_N.std() / sizes_N.mean()) / math.sqrt(pairs)
         return max(1, int(pairs * (1 - _margin(deviation, batches))))
+
+    def _growth(self, trial: NDArray[np.int64]) -> float:
+        """How many times as long the sampler makes sentences."""
+        _, S, T = self.shape
+        sides = zip(self._read(trial[:: -(-len(trial) // GROWTH_PAIRS)]), (S, T), strict=True)
+        return max(
+            float(_lengths(self._sampled(old, L, seed=0)).sum() / _lengths(old).sum())
+            for old, L in sides
+        )
 
 
 def _margin(deviation: float, batches: int) -> float:

@@ -99,9 +99,8 @@ def _grids(sentences: Sequence[Numbers], rows: Sequence[Sequence[int]], L: int) 
         for index in row:
             pieces += (sentences[index], eos)
         pieces.append(pad_L[:padding])
-    output = np.frombuffer(b"".join(pieces), kind).astype(
-        np.int32
-    )  # concatenate takes thrice as long
+    # np.concatenate would do the same in three times the time.
+    output = np.frombuffer(b"".join(pieces), kind).astype(np.int32)
 
     # N now counts the paddings too.
     lengths_N = np.insert(lengths_N, bounds_C, padding_C)

@@ -130,6 +130,7 @@ def _serve() -> None:
             except Exception as error:
                 answer = (False, _portable(error))
             _send(outbox, answer)
+    os._exit(0)  # nobody is left to tell of what could not be sent
 
 
 def _portable(error: Exception) -> Exception:

@@ -1,0 +1,1 @@
+"""From text to pieces and back: normalisation and the tokeniser."""

@@ -23,12 +23,12 @@ from torch.nn.parallel import DistributedDataParallel
 from dragoman.config import Config
 from dragoman.data.batches import Batch, Batches
 from dragoman.data.prepare import Prepared
-from dragoman.data.sampling import subword_sampler
 from dragoman.errors import TrainingError
 from dragoman.files import atomic_write, remove_leftovers
 from dragoman.model_directory import save_model
 from dragoman.models import build
 from dragoman.models.weights import get_weights, set_weights
+from dragoman.text.sampling import SubwordSampler
 from dragoman.training import checkpoint as checkpoints
 from dragoman.training.checkpoint import Progress
 from dragoman.training.distribution import Ranks, joined, pick_device
@@ -107,7 +107,7 @@ class Trainer:
             batch_tokens=config.training.batch_tokens,
             row_length=config.data.row_length,
             seed=config.training.seed,
-            sampler=subword_sampler(data.tokenizer, sampling) if sampling else None,
+            sampler=SubwordSampler(data.tokenizer, sampling) if sampling else None,
             workers=1 if device.type == "cuda" else 0,  # a CPU has no core to spare
         )
         self.progress = Progress(threads=torch.get_num_threads(), ranks=ranks.world)

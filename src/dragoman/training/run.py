@@ -39,7 +39,7 @@ def train(
     if (directory / "config.toml").exists():
         raise TrainingError(
             f"{directory}: holds a run already; continue it with: dragoman train --resume "
-            f"{directory}, or choose another --run"
+            f"{directory}, or choose another --out"
         )
     paths = [Path(file) for file in files]
     if len(paths) == 1 and paths[0].is_dir():
@@ -113,5 +113,5 @@ def _settled(config: Config, data: Prepared, directory: Path) -> Config:
 
 def _new_run() -> Path:
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
-        raise TrainingError("several ranks need one place to write to; give it with --run")
+        raise TrainingError("several ranks need one place to write to; give it with --out")
     return Path("runs") / time.strftime("%Y-%m-%d-%H%M%S")

@@ -18,7 +18,7 @@ from dragoman.text.tokenizer import Tokenizer
 __all__ = ["source_attention", "word_alignment"]
 
 
-@torch.inference_mode()
+@torch.no_grad()
 def source_attention(
     model: Model, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
 ) -> list[dict[str, Tensor]]:

@@ -1,0 +1,112 @@
+"""The main job in minutes: a translator trained on the embedded phrasebook, and tried."""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+from pathlib import Path
+
+from dragoman.config import load_preset
+from dragoman.data.phrasebook import Example, generate
+from dragoman.errors import TrainingError
+from dragoman.evaluation.evaluate import evaluate
+from dragoman.files import atomic_write
+from dragoman.inspection.attention_plot import draw_attention
+from dragoman.training.run import resume, train
+from dragoman.translate import Translator, load
+from dragoman.translate.alignment import source_attention
+
+__all__ = ["run_demo"]
+
+TRAIN, VALID, TEST = 30_000, 300, 1000
+SHOWN = 6
+LANGUAGES = {"de": "German", "ko": "Korean"}
+
+
+def run_demo(directory: Path, language: str = "de", steps: int | None = None) -> None:
+    """Train on the phrasebook, score on its compositional test split, translate, draw."""
+    splits = _write_splits(directory, language)
+    name = LANGUAGES[language]
+    _say(
+        f"The phrasebook: {TRAIN:,} English-{name} pairs to train on, {TEST:,} to test on. Every "
+        "test sentence combines words and structures that never occur together in training."
+    )
+    run = directory / "run"
+    if (run / "run.json").exists():
+        _say(f"{run} is there already and is continued; remove it to start anew.")
+        outcome = resume(run)
+    else:
+        assignments = [] if steps is None else [f"training.steps={steps}"]
+        config = load_preset("phrasebook").overridden(assignments)
+        outcome = train(config, *splits["train"], valid=splits["valid"], run=run)
+    if outcome.signal is not None:
+        raise SystemExit(128 + outcome.signal)
+    if outcome.model is None:
+        raise TrainingError("the demo trains in one process; leave torchrun out")
+    _say(f"Trained in {outcome.seconds / 60:.1f} minutes. Now the test sentences, with beam 4:")
+    translator = load(outcome.model)
+    test = list(generate(language, "test", TEST))
+    found = evaluate(translator, [e.target for e in test], [e.source for e in test])
+    _say(str(found))
+    _show(test, found.hypotheses)
+    _draw(translator, _interesting(test), directory / "attention.png")
+    _say(
+        f"Try your own:  echo '{test[0].source}' | dragoman translate {outcome.model}\n"
+        f"See the curves: dragoman plot {run}"
+    )
+
+
+def _write_splits(directory: Path, language: str) -> dict[str, list[Path]]:
+    """The phrasebook as the two aligned files any user would have."""
+    splits: dict[str, list[Path]] = {}
+    for split, count in (("train", TRAIN), ("valid", VALID), ("test", TEST)):
+        examples = list(generate(language, split, count))
+        paths = [directory / f"{split}.{code}" for code in ("en", language)]
+        atomic_write(paths[0], "".join(f"{e.source}\n" for e in examples))
+        atomic_write(paths[1], "".join(f"{e.target}\n" for e in examples))
+        splits[split] = paths
+    return splits
+
+
+def _show(test: list[Example], hypotheses: list[str]) -> None:
+    """Some translations, long sentences first, with what should have come where it differs."""
+    order = sorted(range(len(test)), key=lambda i: -len(test[i].source.split()))
+    for i in order[:: max(1, len(order) // SHOWN)][:SHOWN]:
+        _say(f"  {test[i].source}\n  → {hypotheses[i]}")
+        if hypotheses[i] != test[i].target:
+            _say(f"    (expected: {test[i].target})")
+
+
+def _interesting(test: list[Example]) -> Example:
+    """A sentence of a length that reads well in a picture, with words that change places."""
+    return max(
+        (e for e in test if 8 <= len(e.source.split()) <= 11),
+        key=lambda e: sum(abs(i - j) for i, j in e.alignment),
+        default=test[0],
+    )
+
+
+def _draw(translator: Translator, example: Example, path: Path) -> None:
+    source = translator.tokenizer.encode(example.source)
+    target = translator.tokenizer.encode(translator.translate(example.source).text)
+    (attention,) = source_attention(translator.model, [source], [target])
+    layers = list(attention.values())
+    weights = layers[max(0, len(layers) - 2)].numpy()
+    draw_attention(
+        weights[:, 1:, :-1],
+        _readable(translator, source),
+        _readable(translator, target),
+        path,
+        title="Where the decoder looks, last layer but one",
+    )
+    _say(f"Attention of “{example.source}”: {path}")
+
+
+def _readable(translator: Translator, ids: list[int]) -> list[str]:
+    return [piece.replace("▁", " ").strip() or "␣" for piece in translator.tokenizer.pieces(ids)]
+
+
+def _say(message: str) -> None:
+    wide = 100 if not sys.stdout.isatty() else 0
+    lines = [textwrap.fill(line, wide, subsequent_indent="  ") if wide and len(line) > wide and "|" not in line else line for line in message.split("\n")]
+    print("\n".join(lines), flush=True)

@@ -1,0 +1,94 @@
+"""Other segmentations of the same text: the same ones in every process."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import pytest
+
+from dragoman.config import TokenizerConfig
+from dragoman.text.sampling import SubwordSampler
+from dragoman.text.tokenizer import Tokenizer
+
+STEMS = ("like", "child", "brother", "kind", "father", "neighbour", "self", "man", "care", "hope")
+ENDINGS = ("", "s", "ly", "ness", "hood", "less", "ish", "ful", "ing")
+WORDS = [f"{begin}{stem}{end}" for begin in ("", "un") for stem in STEMS for end in ENDINGS]
+
+
+def sentences(count: int) -> list[str]:
+    draw = random.Random(3)
+    return [" ".join(draw.choices(WORDS, k=draw.randint(1, 8))) for _ in range(count)]
+
+
+@pytest.fixture(scope="module", params=["bpe", "unigram"])
+def tokenizer(request: pytest.FixtureRequest) -> Tokenizer:
+    kind: Literal["bpe", "unigram"] = request.param
+    config = TokenizerConfig(kind=kind, vocabulary=350, symbols=("<tag>",))
+    return Tokenizer.train(sentences(300), config)
+
+
+def ids(tokenizer: Tokenizer, texts: list[str]) -> list[np.ndarray]:
+    return [np.array(sequence, np.int32) for sequence in tokenizer.encode_batch(texts)]
+
+
+def test_every_draw_spells_the_same_text(tokenizer: Tokenizer) -> None:
+    texts = [*sentences(50), "한국어 <tag> text", "", "unlikely <tag>"]
+    sampler = SubwordSampler(tokenizer, 0.5)
+    for seed in range(5):
+        assert tokenizer.decode_batch(sampler(ids(tokenizer, texts), seed)) == texts
+
+
+def test_draws_differ_by_seed_and_from_the_usual_segmentation(tokenizer: Tokenizer) -> None:
+    batch = ids(tokenizer, sentences(50))
+    sampler = SubwordSampler(tokenizer, 0.3)
+    usual = [sequence.tolist() for sequence in batch]
+    assert sampler(batch, 1) != usual
+    assert sampler(batch, 1) != sampler(batch, 2)
+
+
+def test_without_dropout_bpe_is_what_sentencepiece_does(tokenizer: Tokenizer) -> None:
+    if tokenizer.kind != "bpe":
+        pytest.skip("a unigram model has no merges to drop")
+    batch = ids(tokenizer, sentences(100))
+    assert SubwordSampler(tokenizer, 0.0)(batch, 1) == [sequence.tolist() for sequence in batch]
+
+
+def test_full_dropout_leaves_characters(tokenizer: Tokenizer) -> None:
+    if tokenizer.kind != "bpe":
+        pytest.skip("a unigram model has no merges to drop")
+    drawn = SubwordSampler(tokenizer, 1.0)(ids(tokenizer, ["unlikely"]), 1)
+    assert tokenizer.pieces(drawn[0]) == list("▁unlikely")
+
+
+def test_unigram_draws_follow_their_probabilities(tokenizer: Tokenizer) -> None:
+    if tokenizer.kind != "unigram":
+        pytest.skip("BPE has no probabilities")
+    sampler = SubwordSampler(tokenizer, 1.0)
+    candidates, sums = sampler._candidates("childish")
+    expected = sums[0] / sums[-1]
+    drawn = [sampler._draw("childish", slot) for slot in range(2000)]
+    assert drawn.count(candidates[0]) / 2000 == pytest.approx(expected, abs=0.05)
+
+
+def test_another_process_draws_the_same(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    """What SentencePiece itself draws is different in every process, whatever the seed."""
+    tokenizer.save(tmp_path)
+    script = f"""
+import numpy as np
+from pathlib import Path
+from dragoman.text.sampling import SubwordSampler
+from dragoman.text.tokenizer import Tokenizer
+tokenizer = Tokenizer.load(Path({str(tmp_path)!r}))
+ids = [np.array(x) for x in tokenizer.encode_batch({sentences(20)!r})]
+print(SubwordSampler(tokenizer, 0.3)(ids, 7))
+"""
+    found = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    ).stdout
+    here = SubwordSampler(tokenizer, 0.3)(ids(tokenizer, sentences(20)), 7)
+    assert found.strip() == repr(here)

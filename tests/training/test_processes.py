@@ -1,0 +1,175 @@
+"""Training in real processes: killed, signalled, and several at once."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+from dragoman.config import Config
+from dragoman.data.prepare import Prepared
+from dragoman.models.weights import read_tensors
+from dragoman.training.checkpoint import list_checkpoints
+
+pytestmark = pytest.mark.slow
+
+STEPS = 60
+SETTINGS = [
+    f"training.steps={STEPS}",
+    "training.validate_every=20",
+    "training.checkpoint_every=5",
+    "data.subword_sampling=0.1",
+    "training.ema=0.9",
+]
+COMMAND = [sys.executable, "-m", "dragoman", "train"]
+
+
+@pytest.fixture(scope="module")
+def preset(tiny: Config, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """The tiny config as an option."""
+    file = tmp_path_factory.mktemp("preset") / "tiny.toml"
+    file.write_text(tiny.to_toml(), encoding="utf-8")
+    return ["--preset", str(file)]
+
+
+def options(assignments: list[str]) -> list[str]:
+    return [word for assignment in assignments for word in ("--set", assignment)]
+
+
+def start(*arguments: str | Path, command: list[str] | None = None) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [*(command or COMMAND), *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+
+
+def finish(process: subprocess.Popen[str], status: int = 0) -> str:
+    out, err = process.communicate(timeout=240)
+    assert process.returncode == status, err
+    return out + err
+
+
+def wait_for_checkpoint(process: subprocess.Popen[str], run: Path, more_than: int = 0) -> None:
+    deadline = time.monotonic() + 120
+    while len(list_checkpoints(run)) <= more_than and process.poll() is None:
+        assert time.monotonic() < deadline, "no checkpoint came"
+        time.sleep(0.01)
+
+
+@pytest.fixture(scope="module")
+def whole(prepared: Prepared, preset: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run nobody disturbed."""
+    run = tmp_path_factory.mktemp("whole") / "run"
+    finish(start(prepared.path, "--out", run, *preset, *options(SETTINGS)))
+    return run
+
+
+def assert_same_end(run: Path, whole: Path) -> None:
+    for name in ("weights", "optimizer", "generators", "average"):
+        file = f"checkpoints/step-{STEPS:08d}/{name}.safetensors"
+        expected, found = read_tensors(whole / file), read_tensors(run / file)
+        assert expected.keys() == found.keys()
+        assert all(torch.equal(expected[key], found[key]) for key in expected), name
+    models = [(r / "model/weights.safetensors").read_bytes() for r in (run, whole)]
+    assert models[0] == models[1]
+    assert not list(run.rglob(".tmp*")), "nothing half-written is left"
+
+
+def steps_recorded(run: Path) -> list[int]:
+    lines = (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    return [entry["step"] for entry in map(json.loads, lines) if entry["kind"] == "train"]
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_killed_at_random_moments_it_ends_bit_for_bit_the_same(
+    seed: int, prepared: Prepared, preset: list[str], whole: Path, tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    draw = random.Random(seed)
+    process = start(prepared.path, "--out", run, *preset, *options(SETTINGS))
+    wait_for_checkpoint(process, run)
+    for _ in range(3):
+        time.sleep(draw.uniform(0.0, 0.7))
+        process.kill()
+        process.communicate()
+        process = start("--resume", run)
+        time.sleep(draw.uniform(0.0, 3.0))  # sometimes before it has done anything
+    finish(process)
+    assert_same_end(run, whole)
+    assert steps_recorded(run) == list(range(1, STEPS + 1))
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_saves_and_leaves_with_a_word_on_how_to_go_on(
+    number: signal.Signals, prepared: Prepared, preset: list[str], whole: Path, tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    process = start(prepared.path, "--out", run, *preset, *options(SETTINGS))
+    wait_for_checkpoint(process, run)
+    process.send_signal(number)
+    said = finish(process, status=128 + number)
+    assert f"everything is saved, continue with: dragoman train --resume {run}" in said
+    assert "Traceback" not in said
+    finish(start("--resume", run))
+    assert_same_end(run, whole)
+
+
+def losses(run: Path) -> list[float]:
+    lines = (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    return [entry["loss"] for entry in map(json.loads, lines) if entry["kind"] == "train"]
+
+
+def test_two_ranks_follow_the_loss_curve_of_one(
+    prepared: Prepared, preset: list[str], tmp_path: Path
+) -> None:
+    settings = preset + options(
+        [
+            "training.steps=12",
+            "training.checkpoint_every=6",
+            "training.validate_every=6",
+            "training.accumulate=2",
+            "model.dropout=0.0",  # each rank draws its own dropout
+        ]
+    )
+    finish(start(prepared.path, "--out", tmp_path / "one", *settings))
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    torchrun += ["--nproc-per-node", "2", "-m", "dragoman", "train"]
+    finish(start(prepared.path, "--out", tmp_path / "two", *settings, command=torchrun))
+    assert losses(tmp_path / "two") == pytest.approx(losses(tmp_path / "one"), rel=1e-4)
+    weights = [
+        read_tensors(tmp_path / name / "checkpoints/step-00000012/weights.safetensors")
+        for name in ("one", "two")
+    ]
+    for name in weights[0]:
+        torch.testing.assert_close(weights[0][name], weights[1][name], atol=1e-3, rtol=1e-3)
+
+
+def test_two_ranks_resume_what_two_ranks_saved(
+    prepared: Prepared, preset: list[str], tmp_path: Path
+) -> None:
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    torchrun += ["--nproc-per-node", "2", "-m", "dragoman", "train"]
+    base = ["training.checkpoint_every=3"]
+    for name, steps in (("whole", 6), ("cut", 3)):
+        settings = preset + options([*base, f"training.steps={steps}"])
+        finish(start(prepared.path, "--out", tmp_path / name, *settings, command=torchrun))
+    resumed = start("--resume", tmp_path / "cut", "--set", "training.steps=6", command=torchrun)
+    finish(resumed)
+    ends = [
+        read_tensors(tmp_path / name / "checkpoints/step-00000006" / f"{what}.safetensors")
+        for what in ("weights", "generators")
+        for name in ("whole", "cut")
+    ]
+    for expected, found in ((ends[0], ends[1]), (ends[2], ends[3])):
+        assert all(torch.equal(expected[key], found[key]) for key in expected)
