@@ -1,0 +1,46 @@
+"""The one spelling of a text that Dragoman sees: `normalize`."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import Final, Literal
+
+__all__ = ["SPACE_MARK", "Form", "normalize", "single_spaced"]
+
+Form = Literal["nfc", "nfkc", "none"]
+
+SPACE_MARK: Final = "\u2581"
+"""SentencePiece's sign for a space; in a text it becomes a low line."""
+
+_UNICODE_FORM: dict[str, Literal["NFC", "NFKC"]] = {"nfc": "NFC", "nfkc": "NFKC"}
+_SURROGATE = re.compile("[\ud800-\udfff]")
+# C0, DEL and C1 without those that are white space (tab to carriage return, 1C to 1F, 85).
+_CONTROL = re.compile("[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]")
+
+
+def normalize(text: str, form: Form = "nfc") -> str:
+    """The text with one spelling for what looks alike; normalising again changes nothing.
+
+    In this order: a lone surrogate becomes U+FFFD; control characters that are not white space
+    go; U+2581 becomes "_"; the Unicode form is applied; every run of white space, line ends and
+    no-break spaces included, becomes one space, and none remains at either end.
+    """
+    # Printable text has no surrogate, no control character, and no white space but U+0020.
+    if not text.isprintable():
+        text = _CONTROL.sub("", _SURROGATE.sub("\ufffd", text))
+    if not text.isascii():
+        text = text.replace(SPACE_MARK, "_")
+        if form != "none":
+            text = unicodedata.normalize(_UNICODE_FORM[form], text)
+    return single_spaced(text)
+
+
+def single_spaced(text: str) -> str:
+    """Single spaces for every run of white space, none at the ends, no control characters."""
+    if text.isprintable():
+        if "  " not in text and text[:1] != " " and text[-1:] != " ":
+            return text
+    else:
+        text = _CONTROL.sub("", text)
+    return " ".join(text.split())

@@ -1,0 +1,429 @@
+"""Text to ids and back, with SentencePiece inside.
+
+The tokeniser normalises before it encodes, knows every byte, and hence never loses anything:
+``decode(encode(text)) == normalize(text)`` whatever the text.
+"""
+
+from __future__ import annotations
+
+import codecs
+import hashlib
+import io
+import json
+import re
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
+from itertools import chain
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import sentencepiece
+
+from dragoman.config import TokenizerConfig
+from dragoman.errors import ConfigError, DataError, ModelError
+from dragoman.files import atomic_write
+from dragoman.text.normalization import SPACE_MARK, Form, normalize, single_spaced
+from dragoman.text.symbols import BOS, EOS, PAD, UNK
+
+__all__ = ["Kind", "Tokenizer"]
+
+Kind = Literal["bpe", "unigram"]
+
+MODEL_FILE = "tokenizer.model"
+SETTINGS_FILE = "tokenizer.json"
+_FORMAT = 1
+
+# SentencePiece leaves out lines of more than 4192 bytes; we give it the beginning of such a line.
+_LONGEST_TRAINING_TEXT = 1000
+
+_LEAST_VOCABULARY = 300  # what TokenizerConfig allows
+_REMEMBERED_WORDS = 200_000
+_LONGEST_REMEMBERED_WORD = 32
+
+# SentencePiece has one seed for the whole process, and each thread draws from it once.
+_seeding = threading.Lock()
+
+_T = TypeVar("_T")
+
+
+class Tokenizer:
+    """A vocabulary of pieces, and how text is cut into them."""
+
+    def __init__(self, model: bytes, *, kind: Kind, normalization: Form) -> None:
+        self.kind: Kind = kind
+        self.normalization: Form = normalization
+        self._model = model
+        self._words: dict[str, list[int]] = {}
+        self._processor = sentencepiece.SentencePieceProcessor()
+        try:
+            self._processor.LoadFromSerializedProto(model)
+        except RuntimeError:
+            raise ModelError("not a SentencePiece model; train the tokeniser again") from None
+        ids = [self._processor.PieceToId(f"<0x{byte:02X}>") for byte in range(256)]
+        special = (self._processor.pad_id(), self._processor.bos_id(), self._processor.eos_id())
+        if special != (PAD, BOS, EOS) or not all(map(self._processor.IsByte, ids)):
+            raise ModelError("a SentencePiece model not made by Dragoman; train one with Dragoman")
+
+    @classmethod
+    def train(
+        cls,
+        sentences: Iterable[str],
+        config: TokenizerConfig,
+        *,
+        threads: int = 2,
+    ) -> Tokenizer:
+        """Learn the pieces from sentences of both languages, read once.
+
+        Memory holds at most `config.sample_sentences` of them. The same sentences, settings and
+        number of threads give the same tokeniser. Of a very long line the beginning is used.
+        """
+        _check_symbols(config)
+        feed = _Feed(sentences, config.normalization)
+        model = io.BytesIO()
+        options: dict[str, Any] = {
+            "model_type": config.kind,
+            "vocab_size": config.vocabulary,
+            "character_coverage": config.character_coverage,
+            "user_defined_symbols": list(config.symbols),
+            "input_sentence_size": config.sample_sentences,
+            "shuffle_input_sentence": True,
+            "byte_fallback": True,
+            "normalization_rule_name": "identity",
+            "remove_extra_whitespaces": False,
+            "pad_id": PAD,
+            "bos_id": BOS,
+            "eos_id": EOS,
+            "unk_id": UNK,
+            "num_threads": threads,
+            "minloglevel": 3,
+        }
+
+        def learn() -> None:
+            sentencepiece.SentencePieceTrainer.Train(
+                sentence_iterator=iter(feed), model_writer=model, **options
+            )
+
+        try:
+            _in_seeded_thread(learn, seed=0)
+        except RuntimeError as error:
+            if feed.error is not None:
+                raise feed.error from None
+            raise _explain(str(error), config, feed.count) from None
+        finally:
+            feed.stopped = True
+        return cls(model.getvalue(), kind=config.kind, normalization=config.normalization)
+
+    def save(self, directory: Path) -> None:
+        """Write ``tokenizer.model`` and ``tokenizer.json``."""
+        settings = {
+            "format": _FORMAT,
+            "kind": self.kind,
+            "normalization": self.normalization,
+            "fingerprint": self.fingerprint,
+        }
+        atomic_write(directory / MODEL_FILE, self._model)
+        atomic_write(directory / SETTINGS_FILE, json.dumps(settings, indent=2) + "\n")
+
+    @classmethod
+    def load(cls, directory: Path) -> Tokenizer:
+        """Read what `save` wrote; a file that is missing, foreign or changed is refused."""
+        try:
+            settings = json.loads((directory / SETTINGS_FILE).read_text(encoding="utf-8"))
+            model = (directory / MODEL_FILE).read_bytes()
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise ModelError(
+                f"{error.filename}: no such file; {directory} lacks its tokeniser"
+            ) from None
+        except OSError as error:
+            raise ModelError(f"{error.filename}: cannot be read ({error.strerror})") from None
+        except ValueError:
+            raise ModelError(f"{directory / SETTINGS_FILE}: not a tokeniser's settings") from None
+        if not isinstance(settings, dict) or not isinstance(settings.get("format"), int):
+            raise ModelError(f"{directory / SETTINGS_FILE}: not a tokeniser's settings")
+        if settings["format"] > _FORMAT:
+            raise ModelError(
+                f"{directory / SETTINGS_FILE}: written by a newer Dragoman (format "
+                f"{settings['format']}, this one reads {_FORMAT}); update Dragoman"
+            )
+        kind, form = settings.get("kind"), settings.get("normalization")
+        if kind not in ("bpe", "unigram") or form not in ("nfc", "nfkc", "none"):
+            raise ModelError(
+                f"{directory / SETTINGS_FILE}: kind {kind!r} or normalization {form!r} is unknown"
+            )
+        if settings.get("fingerprint") != _fingerprint(model, kind, form):
+            raise ModelError(
+                f"{directory / MODEL_FILE}: truncated, or not the one {SETTINGS_FILE} was written "
+                "for; copy the directory again"
+            )
+        try:
+            return cls(model, kind=kind, normalization=form)
+        except ModelError as error:
+            raise ModelError(f"{directory / MODEL_FILE}: {error}") from None
+
+    def __len__(self) -> int:
+        return int(self._processor.GetPieceSize())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (self._model, self.kind, self.normalization)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Tokenizer) and other.fingerprint == self.fingerprint
+
+    def __hash__(self) -> int:
+        return hash(self.fingerprint)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Equal for tokenisers that do the same, and only for those."""
+        return _fingerprint(self._model, self.kind, self.normalization)
+
+    @cached_property
+    def longest_piece(self) -> int:
+        """Characters of the longest piece: a text has at least its length by this many pieces."""
+        return max(len(surface.decode("utf-8", "replace")) for surface in self._surfaces)
+
+    @cached_property
+    def byte_ids(self) -> frozenset[int]:
+        """The ids that spell a byte of a character without a piece of its own."""
+        return frozenset(filter(self._processor.IsByte, range(len(self))))
+
+    @cached_property
+    def vocabulary(self) -> dict[str, int]:
+        """The learned pieces; special and user-defined symbols and bytes come before them."""
+        return {self._processor.IdToPiece(i): i for i in range(max(self.byte_ids) + 1, len(self))}
+
+    @cached_property
+    def scores(self) -> list[float]:
+        """Of BPE the order of merges, of the unigram model log-probabilities; by id."""
+        return [self._processor.GetScore(i) for i in range(len(self))]
+
+    def is_plain(self, ids: Iterable[int]) -> bool:
+        """Whether these are learned pieces only."""
+        first = max(self.byte_ids)
+        return all(i > first for i in ids)
+
+    def best_segmentations(self, text: str, count: int) -> list[list[int]]:
+        """Of a unigram model: the likeliest ways to cut a normalised text, best first."""
+        ids: list[list[int]] = self._processor.NBestEncodeAsIds(text, count)
+        return ids
+
+    def normalize(self, text: str) -> str:
+        """The text as this tokeniser sees it."""
+        return normalize(text, self.normalization)
+
+    def encode(self, text: str) -> list[int]:
+        """The ids of a text, without begin and end marks."""
+        ids: list[int] = self._processor.Encode(self.normalize(text), out_type=int)
+        return ids
+
+    def encode_batch(
+        self, texts: Sequence[str], *, sampling: float = 0.0, seed: int | None = None
+    ) -> list[list[int]]:
+        """The ids of several texts.
+
+        With `sampling`, one of the possible segmentations is drawn for each: it is the merge
+        dropout of BPE or the smoothing of the unigram model. The same texts and seed give the
+        same draw.
+        """
+        normal = [normalize(text, self.normalization) for text in texts]
+        if sampling <= 0:
+            return self.encode_normalized(normal)
+
+        def draw() -> list[list[int]]:
+            # A list would go to a pool of threads, each with a generator of its own.
+            return [
+                self._processor.Encode(
+                    text, out_type=int, enable_sampling=True, nbest_size=-1, alpha=sampling
+                )
+                for text in normal
+            ]
+
+        return draw() if seed is None else _in_seeded_thread(draw, seed)
+
+    def encode_normalized(self, texts: Sequence[str]) -> list[list[int]]:
+        """The ids of texts that have been through `normalize`."""
+        if self.kind == "bpe":
+            return self._encode_by_words(texts)
+        return self._encode_directly(list(texts))
+
+    def _encode_by_words(self, texts: Sequence[str]) -> list[list[int]]:
+        """Encode each different word once: no piece of BPE reaches from one into the next.
+
+        More than twice as fast on running text. The unigram model's sums are rounded
+        over the whole text, so that its words could come out otherwise; and it is fast by itself.
+        """
+        known = self._words
+        lines = [text.split(" ") for text in texts]
+        new = list({word for line in lines for word in line}.difference(known))
+        known.update(zip(new, self._encode_directly(new), strict=True))
+        encoded = [list(chain.from_iterable([known[word] for word in line])) for line in lines]
+        if len(known) > _REMEMBERED_WORDS:
+            known.clear()
+        for word in new:
+            if len(word) > _LONGEST_REMEMBERED_WORD:
+                known.pop(word, None)
+        return encoded
+
+    def _encode_directly(self, texts: list[str]) -> list[list[int]]:
+        ids: list[list[int]] = self._processor.Encode(texts, out_type=int, num_threads=1)
+        return ids
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """The text of any ids, as one line: marks are skipped, broken bytes become U+FFFD."""
+        surfaces, size = self._surfaces, len(self._surfaces)
+        data = b"".join([surfaces[i] for i in ids if 0 <= i < size])
+        return single_spaced(data.decode("utf-8", "replace"))
+
+    def decode_batch(self, batch: Iterable[Iterable[int]]) -> list[str]:
+        """The texts of several sequences of ids."""
+        return [self.decode(ids) for ids in batch]
+
+    def pieces(self, ids: Iterable[int]) -> list[str]:
+        """The pieces as SentencePiece spells them: ▁ is a space, <0x41> a byte."""
+        size = len(self)
+        return [
+            self._processor.IdToPiece(int(i)) if 0 <= i < size else self._processor.IdToPiece(UNK)
+            for i in ids
+        ]
+
+    def words(self, ids: Sequence[int]) -> list[int]:
+        """For each id, which word of ``decode(ids).split()`` it belongs to.
+
+        A piece that is only a space, or a byte of an unfinished character, belongs to the word it
+        leads to. Ids that say nothing (begin, end, padding) belong to none: -1.
+        """
+        size = len(self._surfaces)
+        surfaces = [self._surfaces[i] if 0 <= i < size else b"" for i in ids]
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        starts: list[int] = []  # for each id, how many characters there were before it
+        text = ""
+        for surface in surfaces:
+            if surface and not 0x80 <= surface[0] < 0xC0:  # no continuation of what came before
+                text += decoder.decode(b"", final=True)
+            starts.append(len(text))
+            text += decoder.decode(surface)
+        text += decoder.decode(b"", final=True)
+        word_of = _word_of_each_character(text)
+        return [
+            word_of[start] if surface else -1
+            for surface, start in zip(surfaces, starts, strict=True)
+        ]
+
+    @cached_property
+    def _surfaces(self) -> list[bytes]:
+        """What each id stands for, as bytes."""
+        table = []
+        for i in range(len(self)):
+            piece = self._processor.IdToPiece(i)
+            if self._processor.IsByte(i):
+                table.append(bytes([int(piece[3:5], 16)]))
+            elif self._processor.IsControl(i):
+                table.append(b"")
+            elif self._processor.IsUnknown(i):
+                table.append(" \u2047 ".encode())
+            else:
+                table.append(piece.replace(SPACE_MARK, " ").encode())
+        return table
+
+
+class _Feed:
+    """Normalised sentences for SentencePiece, which swallows exceptions: they are kept here."""
+
+    def __init__(self, sentences: Iterable[str], form: Form) -> None:
+        self._sentences = sentences
+        self._form = form
+        self.error: BaseException | None = None
+        self.stopped = False
+        self.count = 0
+
+    def __iter__(self) -> Iterator[str]:
+        try:
+            for sentence in self._sentences:
+                if self.stopped:
+                    return
+                text = normalize(sentence[: 2 * _LONGEST_TRAINING_TEXT], self._form)
+                if len(text) > _LONGEST_TRAINING_TEXT:
+                    text = text[:_LONGEST_TRAINING_TEXT]
+                    text = text.rpartition(" ")[0] or text
+                if text:
+                    self.count += 1
+                    yield text
+        except BaseException as error:
+            self.error = error
+            raise
+
+
+def _rebuild(model: bytes, kind: Kind, normalization: Form) -> Tokenizer:
+    return Tokenizer(model, kind=kind, normalization=normalization)
+
+
+def _fingerprint(model: bytes, kind: str, form: str) -> str:
+    return hashlib.sha256(f"{kind} {form} ".encode() + model).hexdigest()[:32]
+
+
+def _in_seeded_thread(work: Callable[[], _T], seed: int) -> _T:
+    """Run `work` in a new thread, whose generator starts from `seed`."""
+    results: list[_T] = []
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            results.append(work())
+        except BaseException as error:
+            errors.append(error)
+
+    with _seeding:
+        sentencepiece.SetRandomGeneratorSeed(seed % 2**32)
+        thread = threading.Thread(target=run, daemon=True)
+        thread.start()
+        thread.join()
+    if errors:
+        raise errors[0]
+    return results[0]
+
+
+def _word_of_each_character(text: str) -> list[int]:
+    """The word a character belongs to or comes before; the last word for what follows it."""
+    words: list[int] = []
+    number, inside = -1, False
+    for character in text:
+        if single_spaced(character):
+            number += not inside
+            inside = True
+        elif character.isspace():
+            inside = False
+        words.append(number if inside else number + 1)
+    return [min(word, number) for word in [*words, number]]
+
+
+def _check_symbols(config: TokenizerConfig) -> None:
+    for symbol in config.symbols:
+        if not symbol or " " in symbol or normalize(symbol, config.normalization) != symbol:
+            raise ConfigError(
+                f"tokenizer.symbols: {symbol!r} can never occur in a normalised text as one "
+                "piece; leave out white space and unusual characters"
+            )
+        if re.fullmatch(r"<(pad|s|/s|unk|0x[0-9A-F]{2})>", symbol):
+            raise ConfigError(f"tokenizer.symbols: {symbol!r} is taken; choose another")
+    if len(set(config.symbols)) < len(config.symbols):
+        raise ConfigError("tokenizer.symbols: one of them is there twice; list each once")
+
+
+def _explain(message: str, config: TokenizerConfig, count: int) -> ConfigError | DataError:
+    if count == 0:
+        return DataError("there is no text to learn the pieces from; every line is empty")
+    if found := re.search(r"Vocabulary size too high .*value <= (\d+)", message):
+        if int(found[1]) < _LEAST_VOCABULARY:
+            return DataError(f"{count} lines are too little text to learn pieces from; bring more")
+        return ConfigError(
+            f"tokenizer.vocabulary = {config.vocabulary} is too large for these {count} lines; "
+            f"the largest possible is {found[1]}: set tokenizer.vocabulary={found[1]} or less"
+        )
+    if found := re.search(r"smaller than required_chars\. \d+ vs (\d+)", message):
+        return ConfigError(
+            f"tokenizer.vocabulary = {config.vocabulary} is too small for the characters of this "
+            f"corpus; set tokenizer.vocabulary={found[1]} or more, or a smaller "
+            "tokenizer.character_coverage"
+        )
+    return ConfigError(f"the tokeniser cannot be trained ({message.strip()}); change [tokenizer]")
