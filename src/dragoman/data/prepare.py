@@ -1,0 +1,452 @@
+"""From a corpus to a directory that training can start from.
+
+The corpus is read once to learn the pieces, if no tokeniser is given, and once to encode it in
+worker processes. Memory does not grow with the corpus, but for 16 to 32 bytes a pair to know
+duplicates by. The directory appears when it is complete.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import heapq
+import json
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any, Final, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from dragoman.config import Config
+from dragoman.data.cleaning import REASONS, Cleaner, CleaningReport, HashSet, pair_hash
+from dragoman.data.pool import ahead
+from dragoman.data.readers import Corpus, Pair
+from dragoman.data.store import Store, StoreWriter, id_type
+from dragoman.errors import ConfigError, DataError, ModelError
+from dragoman.files import atomic_directory
+from dragoman.text.tokenizer import Tokenizer
+
+__all__ = ["Prepared", "Progress", "prepare"]
+
+Progress: TypeAlias = Callable[[str, int, int | None], None]
+"""Called with what is being done, how many pairs are done, and of how many if that is known."""
+Ids: TypeAlias = npt.NDArray[np.unsignedinteger[Any]]
+
+_CHUNK_PAIRS: Final = 2000
+_CHUNK_CHARACTERS: Final = 1_000_000
+_HELD_OUT: Final = 2000
+"""At most this many pairs, and about 1 in 100, become the validation set if none is given."""
+_KEPT: Final = len(REASONS)
+"""The verdict on a pair that is kept; the others are indices into REASONS."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A prepared corpus: stores of ids, their tokeniser, and the validation set as text."""
+
+    path: Path
+    config: Config
+    tokenizer: Tokenizer
+    train: Store
+    valid: Store
+    """Only the pairs that fit data.max_length; the texts below are all."""
+    valid_source: list[str]
+    valid_target: list[str]
+    report: CleaningReport
+
+    @classmethod
+    def open(cls, path: Path) -> Prepared:
+        """Open what `prepare` wrote; anything else is refused."""
+        if not (path / "report.json").is_file():
+            raise DataError(f"{path}: not a prepared corpus; make one with dragoman prepare")
+        try:
+            prepared = cls(
+                path=path,
+                config=Config.load(path / "config.toml"),
+                tokenizer=Tokenizer.load(path),
+                train=Store.open(path / "train"),
+                valid=Store.open(path / "valid"),
+                valid_source=_read_lines(path / "valid" / "source.txt"),
+                valid_target=_read_lines(path / "valid" / "target.txt"),
+                report=CleaningReport.from_json(
+                    json.loads((path / "report.json").read_text(encoding="utf-8"))
+                ),
+            )
+        except (ConfigError, ModelError) as error:
+            raise DataError(f"{error}; or run dragoman prepare again") from None
+        except (OSError, ValueError, TypeError) as error:
+            raise DataError(f"{path}: damaged ({error}); run dragoman prepare again") from None
+        for store in (prepared.train, prepared.valid):
+            if store.meta.tokenizer != prepared.tokenizer.fingerprint:
+                raise DataError(
+                    f"{store.path}: encoded with another tokeniser than the one in {path}; run "
+                    "dragoman prepare again"
+                )
+        return prepared
+
+    def lines(self) -> list[str]:
+        """What was prepared, for people."""
+        train, valid = self.train.meta, self.valid.meta
+        return [
+            *self.report.lines(),
+            f"train: {train.pairs:,} pairs, {train.source_pieces:,} source and "
+            f"{train.target_pieces:,} target pieces, longest {train.longest_source} and "
+            f"{train.longest_target}",
+            f"valid: {len(self.valid_source):,} pairs"
+            + (", held out of the corpus" if self.report.held_out else "")
+            + (
+                f", {len(self.valid_source) - valid.pairs:,} of them not in the loss (empty or "
+                f"above {self.config.data.max_length} pieces)"
+                if valid.pairs < len(self.valid_source)
+                else ""
+            ),
+            f"tokenizer: {self.tokenizer.kind}, {len(self.tokenizer):,} pieces, "
+            f"{self.tokenizer.fingerprint[:8]}",
+        ]
+
+
+def prepare(
+    corpus: Corpus,
+    out: Path,
+    config: Config,
+    *,
+    valid: Corpus | None = None,
+    tokenizer: Tokenizer | None = None,
+    workers: int | None = None,
+    progress: Progress | None = None,
+    replace: bool = False,
+) -> Prepared:
+    """Clean and encode a corpus into the directory `out`, learning a tokeniser unless given one.
+
+    Without `valid`, some pairs are held out; which ones depends on their text alone. No pair of
+    the validation set stays in training. Workers default to the number of cores; 0 means none.
+    """
+    report = progress or (lambda stage, done, total: None)
+    with atomic_directory(out, replace=replace) as directory:
+        Cleaner(config.data)  # what cannot be is refused before the long work
+        total = None
+        if tokenizer is None:
+            sentences = _Sentences(corpus, report)
+            tokenizer = Tokenizer.train(sentences, config.tokenizer)
+            total = sentences.pairs
+        config = dataclasses.replace(
+            config,
+            tokenizer=dataclasses.replace(
+                config.tokenizer,
+                kind=tokenizer.kind,
+                vocabulary=len(tokenizer),
+                normalization=tokenizer.normalization,
+            ),
+        )
+        tokenizer.save(directory)
+        (directory / "config.toml").write_text(config.to_toml(), encoding="utf-8")
+        for name in ("train", "valid"):
+            (directory / name).mkdir()
+        crew = os.cpu_count() or 1 if workers is None else workers
+        encoder = Encoder(tokenizer, config)
+        with (
+            _writer(directory / "train", tokenizer) as train_writer,
+            _writer(directory / "valid", tokenizer) as valid_writer,
+        ):
+            known = set() if valid is None else _encode_valid(valid, encoder, valid_writer, crew)
+            run = _Run(corpus, encoder, train_writer, known, hold_out=valid is None)
+            run.encode(crew, lambda done: report("encoding", done, total))
+            if valid is None:
+                run.write_held_out(valid_writer)
+            run.refuse_nothing()
+            train_writer.close(run.report.to_json())
+            valid_writer.close()
+        text = json.dumps(run.report.to_json(), indent=2, ensure_ascii=False)
+        (directory / "report.json").write_text(text + "\n", encoding="utf-8")
+    return Prepared.open(out)
+
+
+class _Sentences:
+    """Both sides of every pair, for the tokeniser."""
+
+    def __init__(self, corpus: Corpus, report: Progress) -> None:
+        self._corpus = corpus
+        self._report = report
+        self.pairs = 0
+
+    def __iter__(self) -> Iterator[str]:
+        self.pairs = 0
+        for pair in self._corpus:
+            yield pair.source
+            yield pair.target
+            self.pairs += 1
+            if self.pairs % 10_000 == 0:
+                self._report("learning pieces", self.pairs, None)
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """A chunk of pairs after tokenising and cleaning; the ids are those of the kept pairs."""
+
+    verdicts: npt.NDArray[np.uint8]
+    hashes: npt.NDArray[np.uint64]
+    source: Ids
+    source_lengths: npt.NDArray[np.int64]
+    target: Ids
+    target_lengths: npt.NDArray[np.int64]
+
+
+class Encoder:
+    """Tokenises and judges chunks of pairs; travels to the workers."""
+
+    def __init__(self, tokenizer: Tokenizer, config: Config) -> None:
+        self.tokenizer = tokenizer
+        self.config = config
+        self._cleaner = Cleaner(config.data)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Encoder, (self.tokenizer, self.config)
+
+    def __call__(self, pairs: list[tuple[str, str]]) -> Encoded:
+        """Encode; what must exceed data.max_length by its characters alone is not tokenised."""
+        normalize = self.tokenizer.normalize
+        texts = [(normalize(source), normalize(target)) for source, target in pairs]
+        most = self.config.data.max_length * self.tokenizer.longest_piece
+        fitting = [
+            i for i, (source, target) in enumerate(texts) if max(len(source), len(target)) < most
+        ]
+        sides = [[texts[i][side] for i in fitting] for side in (0, 1)]
+        encoded = [self.tokenizer.encode_normalized(side) for side in sides]
+        too_long = REASONS.index("too long")
+        verdicts = np.full(len(pairs), too_long, np.uint8)
+        kept = []
+        for row, i in enumerate(fitting):
+            ids = encoded[0][row], encoded[1][row]
+            reason = self._cleaner.reason(*texts[i], len(ids[0]), len(ids[1]))
+            verdicts[i] = _KEPT if reason is None else REASONS.index(reason)
+            if reason is None:
+                kept.append(ids)
+        flat = [self._flat([ids[side] for ids in kept]) for side in (0, 1)]
+        hashes = np.array([pair_hash(*pair) for pair in texts], np.uint64)
+        return Encoded(verdicts, hashes, *flat[0], *flat[1])
+
+    def _flat(self, sequences: list[list[int]]) -> tuple[Ids, npt.NDArray[np.int64]]:
+        lengths = np.array([len(ids) for ids in sequences], np.int64)
+        ids = np.fromiter(
+            chain.from_iterable(sequences), id_type(len(self.tokenizer)), int(lengths.sum())
+        )
+        return ids, lengths
+
+
+class _Candidate(NamedTuple):
+    pair: Pair
+    source: Ids
+    target: Ids
+
+
+class _HeldOut:
+    """The pairs with the smallest hashes so far, with all their copies."""
+
+    def __init__(self) -> None:
+        self._copies: dict[int, list[_Candidate]] = {}
+        self._largest_first: list[int] = []
+
+    @property
+    def bound(self) -> int:
+        """A larger hash cannot get in any more."""
+        full = len(self._copies) >= _HELD_OUT
+        return -self._largest_first[0] if full else (1 << 64) - 1
+
+    def offer(self, value: int, candidate: _Candidate) -> list[_Candidate]:
+        """Take one in; what has to leave for it."""
+        if value in self._copies:
+            self._copies[value].append(candidate)
+            return []
+        if value > self.bound:
+            return [candidate]
+        self._copies[value] = [candidate]
+        heapq.heappush(self._largest_first, -value)
+        return self._leave() if len(self._copies) > _HELD_OUT else []
+
+    def shrink(self, size: int) -> list[_Candidate]:
+        """Keep so many different pairs; what has to leave."""
+        leaving = []
+        while len(self._copies) > size:
+            leaving += self._leave()
+        return leaving
+
+    def groups(self) -> list[list[_Candidate]]:
+        """Each pair with its copies, in the order of the corpus."""
+        return sorted(self._copies.values(), key=lambda copies: copies[0].pair.number)
+
+    def _leave(self) -> list[_Candidate]:
+        return self._copies.pop(-heapq.heappop(self._largest_first))
+
+
+class _Run:
+    """One pass over the corpus into the training store."""
+
+    def __init__(
+        self,
+        corpus: Corpus,
+        encoder: Encoder,
+        writer: StoreWriter,
+        known: set[int],
+        *,
+        hold_out: bool,
+    ) -> None:
+        self.report = CleaningReport()
+        self._corpus = corpus
+        self._encoder = encoder
+        self._writer = writer
+        self._known = np.array(sorted(known), np.uint64)
+        self._held_out = _HeldOut() if hold_out else None
+        self._seen = HashSet() if encoder.config.data.drop_duplicates else None
+
+    def encode(self, workers: int, done: Callable[[int], None]) -> None:
+        for pairs, encoded in _encoded(self._corpus, self._encoder, workers):
+            self._take(pairs, encoded)
+            self.report.read += len(pairs)
+            done(self.report.read)
+
+    def _take(self, pairs: list[Pair], encoded: Encoded) -> None:
+        verdicts = encoded.verdicts.copy()
+        rows = np.flatnonzero(verdicts == _KEPT)  # the pairs whose ids there are
+        hashes = encoded.hashes[rows]
+        if self._seen is not None:
+            verdicts[rows[~self._seen.add(hashes)]] = REASONS.index("duplicate")
+        if len(self._known):
+            verdicts[rows[np.isin(hashes, self._known)]] = REASONS.index("in validation")
+        keep = verdicts[rows] == _KEPT
+        if self._held_out is not None:
+            bound = np.uint64(self._held_out.bound)
+            for row in np.flatnonzero(keep & (hashes <= bound)).tolist():
+                self._offer(int(hashes[row]), pairs[rows[row]], encoded, row)
+                keep[row] = False
+        self.report.kept += int((verdicts == _KEPT).sum())
+        for index, reason in enumerate(REASONS):
+            if len(dropped := np.flatnonzero(verdicts == index)):
+                places = (self._corpus.locate(pairs[i].number) for i in dropped)
+                self.report.drop(reason, places, len(dropped))
+        self._writer.extend(
+            *_selected(encoded.source, encoded.source_lengths, keep),
+            *_selected(encoded.target, encoded.target_lengths, keep),
+        )
+
+    def _offer(self, value: int, pair: Pair, encoded: Encoded, row: int) -> None:
+        assert self._held_out is not None
+        source = _row(encoded.source, encoded.source_lengths, row)
+        target = _row(encoded.target, encoded.target_lengths, row)
+        for candidate in self._held_out.offer(value, _Candidate(pair, source, target)):
+            self._writer.append(candidate.source, candidate.target)
+
+    def write_held_out(self, writer: StoreWriter) -> None:
+        """Write the validation set, and give the rest of what was held out to training."""
+        assert self._held_out is not None
+        size = min(_HELD_OUT, max(1, self.report.kept // 100))
+        for candidate in self._held_out.shrink(size):
+            self._writer.append(candidate.source, candidate.target)
+        pairs = []
+        for first, *copies in self._held_out.groups():
+            writer.append(first.source, first.target)
+            pairs.append(first.pair)
+            if copies:
+                places = (self._corpus.locate(copy.pair.number) for copy in copies)
+                self.report.drop("in validation", places, len(copies))
+                self.report.kept -= len(copies)
+        self.report.held_out = len(pairs)
+        _write_texts(writer.directory, pairs)
+
+    def refuse_nothing(self) -> None:
+        if len(self._writer):
+            return
+        reasons = ", ".join(f"{reason}: {count}" for reason, count in self.report.dropped.items())
+        raise DataError(
+            f"{self._corpus.name}: none of its {self.report.read} pairs is left to train on "
+            f"({reasons or 'one is held out for validation'}); loosen the settings in [data] or "
+            "bring more text"
+        )
+
+
+def _encode_valid(corpus: Corpus, encoder: Encoder, writer: StoreWriter, workers: int) -> set[int]:
+    """Encode the given validation set; only what cannot be in a batch is left out of its loss."""
+    data = dataclasses.replace(
+        encoder.config.data, max_ratio=0.0, drop_copies=False, identify_languages=()
+    )
+    encoder = Encoder(encoder.tokenizer, dataclasses.replace(encoder.config, data=data))
+    everything: list[Pair] = []
+    hashes: set[int] = set()
+    for pairs, encoded in _encoded(corpus, encoder, workers):
+        everything += pairs
+        hashes.update(encoded.hashes.tolist())
+        writer.extend(
+            encoded.source, encoded.source_lengths, encoded.target, encoded.target_lengths
+        )
+    if not len(writer):
+        raise DataError(
+            f"{corpus.name}: none of its {len(everything)} pairs can be validated on; all are "
+            f"empty or longer than data.max_length = {data.max_length} pieces"
+        )
+    _write_texts(writer.directory, everything)
+    return hashes
+
+
+def _encoded(
+    corpus: Corpus, encoder: Encoder, workers: int
+) -> Iterator[tuple[list[Pair], Encoded]]:
+    """The corpus in chunks with their encoding, in order."""
+    chunks = _chunks(corpus)
+    first = list(islice(chunks, 2))
+    if len(first) < 2:
+        workers = 0  # starting processes would take longer
+    waiting: deque[list[Pair]] = deque()
+
+    def texts() -> Iterator[list[tuple[str, str]]]:
+        for chunk in chain(first, chunks):
+            waiting.append(chunk)
+            yield [(pair.source, pair.target) for pair in chunk]
+
+    with closing(ahead(encoder, texts(), workers)) as results:
+        for encoded in results:
+            yield waiting.popleft(), encoded
+
+
+def _chunks(pairs: Iterable[Pair]) -> Iterator[list[Pair]]:
+    chunk: list[Pair] = []
+    characters = 0
+    for pair in pairs:
+        chunk.append(pair)
+        characters += len(pair.source) + len(pair.target)
+        if len(chunk) == _CHUNK_PAIRS or characters > _CHUNK_CHARACTERS:
+            yield chunk
+            chunk, characters = [], 0
+    if chunk:
+        yield chunk
+
+
+def _writer(directory: Path, tokenizer: Tokenizer) -> StoreWriter:
+    return StoreWriter(directory, vocabulary=len(tokenizer), tokenizer=tokenizer.fingerprint)
+
+
+def _row(ids: Ids, lengths: npt.NDArray[np.int64], row: int) -> Ids:
+    start = int(lengths[:row].sum())
+    return ids[start : start + int(lengths[row])].copy()
+
+
+def _selected(
+    ids: Ids, lengths: npt.NDArray[np.int64], keep: npt.NDArray[np.bool_]
+) -> tuple[Ids, npt.NDArray[np.int64]]:
+    if keep.all():
+        return ids, lengths
+    return ids[np.repeat(keep, lengths)], lengths[keep]
+
+
+def _write_texts(directory: Path, pairs: list[Pair]) -> None:
+    for name, side in (("source.txt", 0), ("target.txt", 1)):
+        text = "".join(f"{pair[side]}\n" for pair in pairs)
+        (directory / name).write_bytes(text.encode("utf-8"))
+
+
+def _read_lines(path: Path) -> list[str]:
+    # Not splitlines, nor text mode: only LF ends a line.
+    return path.read_bytes().decode("utf-8").split("\n")[:-1]
