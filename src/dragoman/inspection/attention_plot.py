@@ -1,0 +1,133 @@
+"""Attention as heat maps: what each target token looks at, head by head."""
+
+# H heads, T target tokens, S source tokens
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dragoman.errors import DragomanError
+from dragoman.inspection.drawing import INK, check_format, style, write
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["draw_attention"]
+
+_COLOURS = ["#ffffff", "#d7e3f4", "#8fb3dd", "#4076b4", "#17386b"]
+_GOLD = "#e07a1f"
+_LINES = "#eef1f5"
+
+
+def draw_attention(
+    weights: NDArray[np.floating[Any]],
+    source_tokens: Sequence[str],
+    target_tokens: Sequence[str],
+    path: Path,
+    *,
+    title: str = "",
+    alignment: Iterable[tuple[int, int]] | None = None,
+) -> None:
+    """Draw weights, H T S or T S, to a .png, .svg or .pdf: a panel a head, and their mean.
+
+    Pairs (source, target) of an alignment are framed. All panels share one scale.
+    """
+    check_format(path)
+    T, S = len(target_tokens), len(source_tokens)
+    if weights.ndim not in (2, 3) or weights.shape[-2:] != (T, S) or 0 in weights.shape:
+        shape = " × ".join(map(str, weights.shape))
+        raise DragomanError(
+            f"attention weights of {shape} do not belong to {T} target and {S} source tokens"
+        )
+    panels_HTS = weights.astype(np.float64).reshape(-1, T, S)
+    titles = [f"head {head + 1}" for head in range(len(panels_HTS))]
+    if len(panels_HTS) > 1:
+        panels_HTS = np.concatenate([panels_HTS.mean(axis=0, keepdims=True), panels_HTS])
+        titles = ["mean", *titles]
+    else:
+        titles = [""]
+    aligned = list(alignment or ())
+    with style("".join([*source_tokens, *target_tokens, title])):
+        _draw(panels_HTS, titles, source_tokens, target_tokens, path, title, aligned)
+
+
+def _draw(
+    panels_HTS: NDArray[np.float64],
+    titles: list[str],
+    source_tokens: Sequence[str],
+    target_tokens: Sequence[str],
+    path: Path,
+    title: str,
+    aligned: list[tuple[int, int]],
+) -> None:
+    from matplotlib.colors import LinearSegmentedColormap
+    from matplotlib.figure import Figure
+
+    panels, T, S = panels_HTS.shape
+    columns = _columns(panels, T, S)
+    rows = math.ceil(panels / columns)
+    cell = max(0.12, min(0.28, 7 / max(T, S)))  # inches
+    width, height = columns * max(S * cell, 0.8), rows * max(T * cell, 0.5)
+    colours = LinearSegmentedColormap.from_list("dragoman", _COLOURS)
+    figure = Figure(figsize=(width + 1.5, height + 1.5), layout="constrained")
+    grid = figure.subplots(rows, columns, squeeze=False)
+    for number, axes in enumerate(grid.flat):
+        if number >= panels:
+            axes.set_axis_off()
+            continue
+        image = axes.imshow(
+            panels_HTS[number], cmap=colours, vmin=0, vmax=max(1e-9, float(panels_HTS.max()))
+        )
+        _frame(axes, titles[number], T, S)
+        top, left = number < columns, number % columns == 0
+        size = min(9.0, cell * 72 * 0.62)
+        _label(axes.xaxis, source_tokens if top else [], size, rotation=90)
+        _label(axes.yaxis, target_tokens if left else [], size, rotation=0)
+        for source, target in aligned:
+            _mark(axes, source, target)
+    bar = figure.colorbar(image, ax=grid, shrink=min(1.0, 2 / height), aspect=16, pad=0.015)
+    bar.outline.set_visible(False)
+    bar.ax.tick_params(length=0, labelsize=7)
+    if title:
+        figure.suptitle(title, fontsize=12, x=0.01, ha="left", color=INK)
+    write(figure, path)
+
+
+def _columns(panels: int, T: int, S: int) -> int:
+    """As many as bring the whole near to three wide by two high, with few places left over."""
+
+    def badness(columns: int) -> float:
+        rows = math.ceil(panels / columns)
+        return abs(math.log(columns * S / (rows * T) / 1.5)) + 0.4 * (columns * rows - panels)
+
+    return min(range(1, panels + 1), key=badness)
+
+
+def _frame(axes: Axes, title: str, T: int, S: int) -> None:
+    axes.set_title(title, pad=4)
+    axes.grid(False)
+    axes.spines[:].set_visible(True)
+    axes.vlines(np.arange(1, S) - 0.5, -0.5, T - 0.5, color=_LINES, linewidth=0.5)
+    axes.hlines(np.arange(1, T) - 0.5, -0.5, S - 0.5, color=_LINES, linewidth=0.5)
+
+
+def _label(axis: Any, tokens: Sequence[str], size: float, *, rotation: float) -> None:
+    axis.set_ticks(range(len(tokens)), list(tokens), rotation=rotation, fontsize=size)
+    if axis.axis_name == "x":
+        axis.tick_top()
+    axis.set_tick_params(length=0)
+    for label in axis.get_ticklabels():
+        label.set_color(INK)
+
+
+def _mark(axes: Axes, source: int, target: int) -> None:
+    from matplotlib.patches import Rectangle
+
+    corner = (source - 0.5, target - 0.5)
+    axes.add_patch(Rectangle(corner, 1, 1, fill=False, edgecolor=_GOLD, linewidth=1.3, zorder=3))
