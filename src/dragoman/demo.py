@@ -108,5 +108,10 @@ def _readable(translator: Translator, ids: list[int]) -> list[str]:
 
 def _say(message: str) -> None:
     wide = 100 if not sys.stdout.isatty() else 0
-    lines = [textwrap.fill(line, wide, subsequent_indent="  ") if wide and len(line) > wide and "|" not in line else line for line in message.split("\n")]
+    lines = [
+        textwrap.fill(line, wide, subsequent_indent="  ")
+        if wide and len(line) > wide and "|" not in line
+        else line
+        for line in message.split("\n")
+    ]
     print("\n".join(lines), flush=True)

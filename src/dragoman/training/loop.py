@@ -7,6 +7,7 @@ and resumed from its last checkpoint, a run ends with the weights it would have 
 from __future__ import annotations
 
 import math
+import os
 import signal
 import threading
 import time
@@ -108,7 +109,7 @@ class Trainer:
             row_length=config.data.row_length,
             seed=config.training.seed,
             sampler=SubwordSampler(data.tokenizer, sampling) if sampling else None,
-            workers=1 if device.type == "cuda" else 0,  # a CPU has no core to spare
+            workers=_workers(device, sampling),
         )
         self.progress = Progress(threads=torch.get_num_threads(), ranks=ranks.world)
         self.bad_steps = 0
@@ -440,6 +441,15 @@ def _signals() -> Iterator[list[int]]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _workers(device: torch.device, sampling: float) -> int:
+    """Processes that build batches: none on a CPU, which has no core to spare."""
+    if device.type == "cpu":
+        return 0
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    # Drawing segmentations takes far longer than all the rest.
+    return max(1, min(8, (cores or 1) // 2)) if sampling else 1
 
 
 def _describe(device: torch.device) -> str:
