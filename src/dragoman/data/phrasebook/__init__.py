@@ -1,7 +1,8 @@
 """The phrasebook: unlimited sentence pairs from a small grammar, with gold trees and alignments.
 
-A meaning is drawn (`sentence`), said in English and in the other language (`english`, `german`),
-and both trees remember which part of the meaning each word expresses: hence the alignment.
+A meaning is drawn (`sentence`), said in English and in the other language (`english`, `german`,
+`korean`), and both trees remember which part of the meaning each word expresses: hence the
+alignment.
 
 >>> [example.target for example in generate("de", "train", 2)][1]
 'Der Bär hat ihre Vögel gefunden.'
@@ -16,7 +17,7 @@ from random import Random
 
 from dragoman.errors import ConfigError
 
-from . import english, german
+from . import english, german, korean
 from .meaning import Sentence
 from .sentence import Sampler
 from .split import SPLITS, in_validation, is_test
@@ -25,7 +26,7 @@ from .tree import Tree, align, leaves_and_bracketing, text
 __all__ = ["LANGUAGES", "SPLITS", "Example", "generate"]
 
 # the realiser of each target language; English is always the source
-_REALISERS: dict[str, Callable[[Sentence], Tree]] = {"de": german.realise}
+_REALISERS: dict[str, Callable[[Sentence], Tree]] = {"de": german.realise, "ko": korean.realise}
 LANGUAGES: tuple[str, ...] = tuple(_REALISERS)
 
 
