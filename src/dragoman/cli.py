@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -32,6 +33,9 @@ app = typer.Typer(
 )
 tokenizer_app = typer.Typer(help="Train a tokeniser, or use one.", no_args_is_help=True)
 app.add_typer(tokenizer_app, name="tokenizer")
+
+UsageError: type[Exception] = typer.BadParameter.__mro__[1]
+"""What Typer raises at a misspelt option or command; it exports the name no longer."""
 
 Files = Annotated[
     list[Path],
@@ -393,7 +397,8 @@ def info(
     from dragoman.describe import describe
 
     facts = describe(path)
-    _print(facts if as_json else "\n".join(f"{key}: {value}" for key, value in facts.items()))
+    lines = (f"{key.replace('_', ' ')}: {_plain(value)}" for key, value in facts.items())
+    _print(facts if as_json else "\n".join(lines))
 
 
 @app.command()
@@ -498,6 +503,12 @@ def _print(what: object) -> None:
     print(text, flush=sys.stdout.isatty())
 
 
+def _plain(value: object) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {_plain(item)}" for key, item in value.items())
+    return f"{value:.2f}" if isinstance(value, float) else str(value)
+
+
 def _say(message: str) -> None:
     print(f"dragoman: {message}", file=sys.stderr)
 
@@ -522,16 +533,37 @@ def main() -> NoReturn:
     # Waiting threads that spin make two threads slower than one as soon as a core is busy.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     try:
-        app(_spread(sys.argv[1:]))
+        status = app(_spread(sys.argv[1:]), prog_name="dragoman", standalone_mode=False)
+        sys.stdout.flush()
     except DragomanError as error:
         _say(str(error))
         sys.exit(2)
+    except UsageError as error:
+        _refuse_usage(error)
     except KeyboardInterrupt:
         sys.exit(130)
     except BrokenPipeError:  # the reader of our output has left
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(141)
-    sys.exit(0)
+        sys.exit(1)
+    except OSError as error:  # most likely standard output, on a full disk
+        from dragoman.files import reason
+
+        _say(f"{error.filename or 'standard output'}: {reason(error)}")
+        sys.exit(2)
+    sys.exit(status or 0)
+
+
+def _refuse_usage(error: Any) -> NoReturn:
+    if type(error).__name__ == "NoArgsIsHelpError":
+        error.show()
+        sys.exit(2)
+    message = " ".join(error.format_message().split()).removesuffix(".")
+    message = re.sub(r" \(Possible options: (.*)\)$", r"; did you mean \1?", message)
+    message = message[:1].lower() + message[1:].replace(". Did you mean", "; did you mean")
+    if not message.endswith("?"):
+        message += f"; see {error.ctx.command_path if error.ctx else 'dragoman'} --help"
+    _say(message)
+    sys.exit(2)
 
 
 if __name__ == "__main__":

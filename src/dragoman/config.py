@@ -373,6 +373,7 @@ class Config:
             raise ConfigError(f"{path}: no such file") from None
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
             raise ConfigError(f"{path}: not a readable TOML file ({error})") from None
+        tables.pop("paper", None)  # a copy of a preset is a config
         return cls.from_dict(tables, where=str(path))
 
     def to_dict(self) -> dict[str, dict[str, Any]]:
@@ -391,7 +392,7 @@ def _toml(value: object) -> str:
     if isinstance(value, (tuple, list)):
         return f"[{', '.join(_toml(item) for item in value)}]"
     if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False)
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")  # not in TOML
     if isinstance(value, bool):
         return str(value).lower()
     return repr(value)

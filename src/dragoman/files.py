@@ -16,7 +16,15 @@ from pathlib import Path
 
 from dragoman.errors import DragomanError
 
-__all__ = ["TEMPORARY", "atomic_directory", "atomic_write", "remove_leftovers", "sync_directory"]
+__all__ = [
+    "TEMPORARY",
+    "atomic_directory",
+    "atomic_write",
+    "explained",
+    "reason",
+    "remove_leftovers",
+    "sync_directory",
+]
 
 TEMPORARY = ".tmp-"
 """How the names of unfinished files and directories begin."""
@@ -38,7 +46,7 @@ _ADVICE = {
 def atomic_write(path: Path, content: bytes | str) -> None:
     """Put `content` (text as UTF-8) at `path`, replacing what was there in one step."""
     data = content.encode("utf-8") if isinstance(content, str) else content
-    with _explained(path):
+    with explained(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(prefix=f"{TEMPORARY}{path.name}-", dir=path.parent)
         temporary = Path(name)
@@ -61,7 +69,7 @@ def atomic_directory(path: Path, *, replace: bool = False) -> Iterator[Path]:
 
     Anything at `path` but an empty directory is refused at the start, unless `replace`.
     """
-    with _explained(path):
+    with explained(path):
         if not replace and path.exists() and (not path.is_dir() or any(path.iterdir())):
             raise DragomanError(
                 f"{path}: already exists and is not empty; remove it or choose another place"
@@ -130,10 +138,17 @@ def _umask() -> int:
     return mask
 
 
+def reason(error: OSError) -> str:
+    """Why something could not be written, and what to do."""
+    return _ADVICE.get(error.errno or 0, f"cannot be written ({error.strerror or error})")
+
+
 @contextmanager
-def _explained(path: Path) -> Iterator[None]:
+def explained(path: Path) -> Iterator[None]:
+    """Make one clear line of whatever the system says while something is written to `path`."""
     try:
         yield
+    except BrokenPipeError:
+        raise  # not about files: the reader of our output has left
     except OSError as error:
-        reason = _ADVICE.get(error.errno or 0, f"cannot be written ({error.strerror or error})")
-        raise DragomanError(f"{path}: {reason}") from None
+        raise DragomanError(f"{path}: {reason(error)}") from None

@@ -44,7 +44,8 @@ def save_model(
     tokenizer: Tokenizer,
     card: dict[str, Any],
 ) -> None:
-    """Write a model directory, replacing one that is there."""
+    """Write a model directory, replacing a model that is there and nothing else."""
+    _refuse_others(directory)
     with atomic_directory(directory, replace=True) as temporary:
         card = {"format": FORMAT, **card}
         (temporary / "config.toml").write_text(config.to_toml(), encoding="utf-8")
@@ -69,6 +70,13 @@ def load_model(directory: Path | str, device: torch.device | str = "cpu") -> Loa
     file = path / "weights.safetensors"
     adopt_weights(model, read_tensors(file), where=str(file))
     return LoadedModel(model.to(device).eval(), tokenizer, config, card, path)
+
+
+def _refuse_others(path: Path) -> None:
+    if (path / "card.json").exists() or not path.exists():
+        return
+    if not path.is_dir() or any(path.iterdir()):
+        raise ModelError(f"{path}: already exists and is not a model; choose another place")
 
 
 def _find(path: Path) -> Path:

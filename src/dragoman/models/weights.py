@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 from pathlib import Path
 
 import torch
@@ -67,4 +69,14 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
 
 def write_tensors(tensors: dict[str, Tensor], path: Path) -> None:
     """Write a safetensors file; the caller makes it atomic."""
-    save_file({name: tensor.detach().contiguous().cpu() for name, tensor in tensors.items()}, path)
+    path.touch()
+    mode = path.stat().st_mode
+    plain = {name: tensor.detach().contiguous().cpu() for name, tensor in tensors.items()}
+    try:
+        save_file(plain, path)
+    except SafetensorError as error:
+        # A full disk is an OSError to everybody else.
+        if found := re.search(r"os error (\d+)", str(error)):
+            raise OSError(int(found[1]), os.strerror(int(found[1])), str(path)) from None
+        raise
+    path.chmod(mode)  # safetensors lets nobody but the owner read

@@ -10,13 +10,15 @@ import codecs
 import hashlib
 import io
 import json
+import random
 import re
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import sentencepiece
 
@@ -40,11 +42,6 @@ _LONGEST_TRAINING_TEXT = 1000
 _LEAST_VOCABULARY = 300  # what TokenizerConfig allows
 _REMEMBERED_WORDS = 200_000
 _LONGEST_REMEMBERED_WORD = 32
-
-# SentencePiece has one seed for the whole process, and each thread draws from it once.
-_seeding = threading.Lock()
-
-_T = TypeVar("_T")
 
 
 class Tokenizer:
@@ -79,15 +76,16 @@ class Tokenizer:
         number of threads give the same tokeniser. Of a very long line the beginning is used.
         """
         _check_symbols(config)
-        feed = _Feed(sentences, config.normalization)
+        # SentencePiece can sample too, but draws otherwise in every process.
+        sample = _sample(_training_texts(sentences, config.normalization), config.sample_sentences)
+        count = len(sample)
         model = io.BytesIO()
         options: dict[str, Any] = {
             "model_type": config.kind,
             "vocab_size": config.vocabulary,
             "character_coverage": config.character_coverage,
             "user_defined_symbols": list(config.symbols),
-            "input_sentence_size": config.sample_sentences,
-            "shuffle_input_sentence": True,
+            "shuffle_input_sentence": False,
             "byte_fallback": True,
             "normalization_rule_name": "identity",
             "remove_extra_whitespaces": False,
@@ -101,17 +99,13 @@ class Tokenizer:
 
         def learn() -> None:
             sentencepiece.SentencePieceTrainer.Train(
-                sentence_iterator=iter(feed), model_writer=model, **options
+                sentence_iterator=_handed_over(sample), model_writer=model, **options
             )
 
         try:
-            _in_seeded_thread(learn, seed=0)
+            _interruptibly(learn)
         except RuntimeError as error:
-            if feed.error is not None:
-                raise feed.error from None
-            raise _explain(str(error), config, feed.count) from None
-        finally:
-            feed.stopped = True
+            raise _explain(str(error), config, count) from None
         return cls(model.getvalue(), kind=config.kind, normalization=config.normalization)
 
     def save(self, directory: Path) -> None:
@@ -217,29 +211,9 @@ class Tokenizer:
         ids: list[int] = self._processor.Encode(self.normalize(text), out_type=int)
         return ids
 
-    def encode_batch(
-        self, texts: Sequence[str], *, sampling: float = 0.0, seed: int | None = None
-    ) -> list[list[int]]:
-        """The ids of several texts.
-
-        With `sampling`, one of the possible segmentations is drawn for each: it is the merge
-        dropout of BPE or the smoothing of the unigram model. The same texts and seed give the
-        same draw.
-        """
-        normal = [normalize(text, self.normalization) for text in texts]
-        if sampling <= 0:
-            return self.encode_normalized(normal)
-
-        def draw() -> list[list[int]]:
-            # A list would go to a pool of threads, each with a generator of its own.
-            return [
-                self._processor.Encode(
-                    text, out_type=int, enable_sampling=True, nbest_size=-1, alpha=sampling
-                )
-                for text in normal
-            ]
-
-        return draw() if seed is None else _in_seeded_thread(draw, seed)
+    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
+        """The ids of several texts."""
+        return self.encode_normalized([self.normalize(text) for text in texts])
 
     def encode_normalized(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of texts that have been through `normalize`."""
@@ -327,31 +301,32 @@ class Tokenizer:
         return table
 
 
-class _Feed:
-    """Normalised sentences for SentencePiece, which swallows exceptions: they are kept here."""
+def _training_texts(sentences: Iterable[str], form: Form) -> Iterator[str]:
+    """The sentences normalised, without empty ones, and of a very long one the beginning."""
+    for sentence in sentences:
+        text = normalize(sentence[: 2 * _LONGEST_TRAINING_TEXT], form)
+        if len(text) > _LONGEST_TRAINING_TEXT:
+            text = text[:_LONGEST_TRAINING_TEXT]
+            text = text.rpartition(" ")[0] or text
+        if text:
+            yield text
 
-    def __init__(self, sentences: Iterable[str], form: Form) -> None:
-        self._sentences = sentences
-        self._form = form
-        self.error: BaseException | None = None
-        self.stopped = False
-        self.count = 0
 
-    def __iter__(self) -> Iterator[str]:
-        try:
-            for sentence in self._sentences:
-                if self.stopped:
-                    return
-                text = normalize(sentence[: 2 * _LONGEST_TRAINING_TEXT], self._form)
-                if len(text) > _LONGEST_TRAINING_TEXT:
-                    text = text[:_LONGEST_TRAINING_TEXT]
-                    text = text.rpartition(" ")[0] or text
-                if text:
-                    self.count += 1
-                    yield text
-        except BaseException as error:
-            self.error = error
-            raise
+def _sample(texts: Iterable[str], size: int) -> deque[str]:
+    """At most `size` of the texts, each with the same chance, and always the same ones."""
+    sample: list[str] = []
+    draw = random.Random(0).random
+    for count, text in enumerate(texts, 1):
+        if count <= size:
+            sample.append(text)
+        elif (place := int(draw() * count)) < size:
+            sample[place] = text
+    return deque(sample)
+
+
+def _handed_over(sample: deque[str]) -> Iterator[str]:
+    while sample:  # SentencePiece keeps a copy; ours goes
+        yield sample.popleft()
 
 
 def _rebuild(model: bytes, kind: Kind, normalization: Form) -> Tokenizer:
@@ -362,25 +337,21 @@ def _fingerprint(model: bytes, kind: str, form: str) -> str:
     return hashlib.sha256(f"{kind} {form} ".encode() + model).hexdigest()[:32]
 
 
-def _in_seeded_thread(work: Callable[[], _T], seed: int) -> _T:
-    """Run `work` in a new thread, whose generator starts from `seed`."""
-    results: list[_T] = []
+def _interruptibly(work: Callable[[], None]) -> None:
+    """Run `work` in a thread: Ctrl-C is heard while SentencePiece computes."""
     errors: list[BaseException] = []
 
     def run() -> None:
         try:
-            results.append(work())
+            work()
         except BaseException as error:
             errors.append(error)
 
-    with _seeding:
-        sentencepiece.SetRandomGeneratorSeed(seed % 2**32)
-        thread = threading.Thread(target=run, daemon=True)
-        thread.start()
-        thread.join()
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join()
     if errors:
         raise errors[0]
-    return results[0]
 
 
 def _word_of_each_character(text: str) -> list[int]:

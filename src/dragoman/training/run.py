@@ -14,7 +14,8 @@ from dragoman.data.languages import guess_languages
 from dragoman.data.prepare import Prepared, Progress, prepare
 from dragoman.data.readers import Corpus, corpus
 from dragoman.errors import ConfigError, TrainingError
-from dragoman.files import atomic_write
+from dragoman.files import atomic_write, explained
+from dragoman.training.checkpoint import list_checkpoints
 from dragoman.training.loop import Outcome, fit
 
 __all__ = ["Outcome", "resume", "train"]
@@ -52,6 +53,7 @@ def train(
                 "several ranks cannot prepare one corpus; run dragoman prepare first and train on "
                 "its directory"
             )
+        _refuse_other_data(directory / "data")
         config, pairs = _read(config, paths)
         held_out = corpus(valid, languages=_languages(config)) if valid else None
         data = prepare(
@@ -62,18 +64,36 @@ def train(
             progress=progress,
             replace=True,
         )
-    return fit(_settled(config, data, directory), data, directory, quiet=quiet)
+    with explained(directory):
+        return fit(_settled(config, data, directory), data, directory, quiet=quiet)
 
 
 def resume(run: Path | str, assignments: Sequence[str] = (), *, quiet: bool = False) -> Outcome:
-    """Continue a run from its newest checkpoint, with changed settings if any are given."""
+    """Continue a run from its newest checkpoint, with changed settings if any are given.
+
+    One that ended before its first checkpoint begins again.
+    """
     directory = Path(run)
     try:
         place = json.loads((directory / "run.json").read_text(encoding="utf-8"))["data"]
     except (OSError, ValueError, KeyError, TypeError):
         raise TrainingError(f"{directory}: not a run that dragoman train began") from None
     config = Config.load(directory / "config.toml").overridden(assignments)
-    return fit(config, Prepared.open(directory / place), directory, resume=True, quiet=quiet)
+    data = Prepared.open(directory / place)
+    begun = bool(list_checkpoints(directory))
+    with explained(directory):
+        return fit(config, data, directory, resume=begun, quiet=quiet)
+
+
+def _refuse_other_data(directory: Path) -> None:
+    """Preparing replaces what a killed run left here, and nothing else."""
+    if (directory / "report.json").exists() or not directory.exists():
+        return
+    if not directory.is_dir() or any(directory.iterdir()):
+        raise TrainingError(
+            f"{directory}: not a prepared corpus, and would have to give way to one; choose "
+            "another --out"
+        )
 
 
 def _read(config: Config, paths: Sequence[Path]) -> tuple[Config, Corpus]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, overload
 
@@ -213,23 +215,50 @@ class Translator:
     def _joined(self, text: str, parts: list[Translation]) -> Translation:
         languages = self.config.data.languages
         space = "" if languages and languages[1] in _NO_SPACES else " "
-        alignment: list[tuple[int, int]] = []
-        source_words = target_words = 0
-        for part in parts:
-            alignment += [(s + source_words, t + target_words) for s, t in part.alignment]
-            source_words += len(part.source.split())
-            target_words += len(part.text.split())
+        joined = space.join(part.text for part in parts)
+        source_places = _places([part.source for part in parts], self.tokenizer.normalize(text))
+        target_places = _places([part.text for part in parts], joined)
+        pairs = {
+            (sources[s], targets[t])
+            for part, sources, targets in zip(parts, source_places, target_places, strict=True)
+            for s, t in part.alignment
+        }
         return Translation(
             text,
-            space.join(part.text for part in parts),
+            joined,
             sum(part.score for part in parts),
             tuple(token for part in parts for token in part.tokens),
-            tuple(alignment),
+            tuple(sorted(pairs)),
         )
+
+
+def _places(parts: Sequence[str], whole: str) -> list[list[int]]:
+    """For each word of each part, the word of the whole it begins in.
+
+    A part may begin or end inside a word: where a word without end was cut, or where the
+    language has no spaces.
+    """
+    ends = list(accumulate(map(len, whole.split())))
+    places, characters = [], 0
+    for part in parts:
+        row = []
+        for word in part.split():
+            row.append(bisect_right(ends, characters))
+            characters += len(word)
+        places.append(row)
+    return places
+
+
+def _pick(device: str) -> str:
+    if device == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError):
+        raise ConfigError(f"there is no device '{device}' here; try cpu or auto") from None
+    return device
 
 
 def load(path: Path | str, *, device: str = "auto") -> Translator:
     """The translator in a model directory, or the one of a run."""
-    if device == "auto":
-        device = "cuda" if torch.cuda.is_available() else "cpu"
-    return Translator(load_model(path, device))
+    return Translator(load_model(path, _pick(device)))
