@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import textwrap
 from pathlib import Path
 
 from dragoman.config import load_preset
@@ -14,7 +12,7 @@ from dragoman.files import atomic_write
 from dragoman.inspection.attention_plot import draw_attention
 from dragoman.training.run import resume, train
 from dragoman.translate import Translator, load
-from dragoman.translate.alignment import source_attention
+from dragoman.translate.alignment import predicting, source_attention
 
 __all__ = ["run_demo"]
 
@@ -28,8 +26,8 @@ def run_demo(directory: Path, language: str = "de", steps: int | None = None) ->
     splits = _write_splits(directory, language)
     name = LANGUAGES[language]
     _say(
-        f"The phrasebook: {TRAIN:,} English-{name} pairs to train on, {TEST:,} to test on. Every "
-        "test sentence combines words and structures that never occur together in training."
+        f"The phrasebook: {TRAIN:,} English-{name} pairs to train on, {TEST:,} to test on.\n"
+        "Every test sentence combines words or structures that never meet in training."
     )
     run = directory / "run"
     if (run / "run.json").exists():
@@ -90,14 +88,12 @@ def _draw(translator: Translator, example: Example, path: Path) -> None:
     source = translator.tokenizer.encode(example.source)
     target = translator.tokenizer.encode(translator.translate(example.source).text)
     (attention,) = source_attention(translator.model, [source], [target])
-    layers = list(attention.values())
-    weights = layers[max(0, len(layers) - 2)].numpy()
     draw_attention(
-        weights[:, 1:, :-1],
+        predicting(attention).numpy(),
         _readable(translator, source),
         _readable(translator, target),
         path,
-        title="Where the decoder looks, last layer but one",
+        title="Where the decoder looks to say each word (last layer)",
     )
     _say(f"Attention of “{example.source}”: {path}")
 
@@ -107,11 +103,4 @@ def _readable(translator: Translator, ids: list[int]) -> list[str]:
 
 
 def _say(message: str) -> None:
-    wide = 100 if not sys.stdout.isatty() else 0
-    lines = [
-        textwrap.fill(line, wide, subsequent_indent="  ")
-        if wide and len(line) > wide and "|" not in line
-        else line
-        for line in message.split("\n")
-    ]
-    print("\n".join(lines), flush=True)
+    print(message, flush=True)

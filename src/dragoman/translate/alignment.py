@@ -15,7 +15,7 @@ from dragoman.search.many import source_rows
 from dragoman.text.symbols import BOS, PAD
 from dragoman.text.tokenizer import Tokenizer
 
-__all__ = ["source_attention", "word_alignment"]
+__all__ = ["predicting", "source_attention", "word_alignment"]
 
 
 @torch.no_grad()
@@ -43,6 +43,12 @@ def source_attention(
     ]
 
 
+def predicting(attention: dict[str, Tensor]) -> Tensor:
+    """Of the last layer: where each head looks to predict each target piece, H T S."""
+    *_, last = attention.values()
+    return last[:, :-1, :-1]
+
+
 def word_alignment(
     attention: dict[str, Tensor],
     tokenizer: Tokenizer,
@@ -51,13 +57,12 @@ def word_alignment(
 ) -> list[tuple[int, int]]:
     """Pairs (source word, target word), one for each target word, by white-space words.
 
-    The weights are those of the step that reads a target piece, averaged over the heads of the
-    last layer but one, where attention follows words best (docs/results.md).
+    The weights are those of the step that predicts a target piece, averaged over the heads of the
+    last layer: of all layers and of both steps, the best in most models (docs/results.md).
     """
     if not source or not target:
         return []
-    layers = list(attention.values())
-    weights_TS = layers[max(0, len(layers) - 2)].mean(0)[1:, :-1]
+    weights_TS = predicting(attention).mean(0)
     source_words, target_words = tokenizer.words(source), tokenizer.words(target)
     table = torch.zeros(max(target_words, default=-1) + 1, max(source_words, default=-1) + 1)
     for t, word in enumerate(target_words):
