@@ -365,12 +365,13 @@ def presets(
 ) -> None:
     """List the presets with their parameters beside the paper's."""
     from dragoman import config as configs
-    from dragoman.models import count_parameters
 
     if name is not None:
         config = configs.load_preset(name)
         _print(config.to_dict() if as_json else config.to_toml())
         return
+    from dragoman.models import count_parameters
+
     rows = []
     for preset in configs.preset_names():
         config = configs.load_preset(preset)

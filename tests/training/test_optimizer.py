@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from dragoman.config import TrainingConfig
-from dragoman.training.optimizer import MovingAverage, learning_rate, make_optimizer
+from dragoman.errors import ModelError
+from dragoman.training.optimizer import Adam, MovingAverage, learning_rate
 
 
 def test_the_papers_schedule_is_equation_3() -> None:
@@ -44,19 +45,46 @@ def test_other_schedules_rise_to_their_peak_and_fall(
     assert learning_rate(config, 512, steps) == pytest.approx(expected)
 
 
-def test_adam_is_the_papers() -> None:
-    layer = torch.nn.Linear(3, 2)
-    optimizer = make_optimizer(layer, TrainingConfig())
-    settings = optimizer.param_groups[0]
-    assert settings["betas"] == (0.9, 0.98)
-    assert settings["eps"] == 1e-9
+@pytest.mark.parametrize("decay", [0.0, 0.1])
+def test_adam_is_torch_s_bit_for_bit(decay: float) -> None:
+    """The paper's β and ε, and a weight decay that spares the bias."""
+    torch.manual_seed(1)
+    ours, theirs = torch.nn.Linear(5, 3), torch.nn.Linear(5, 3)
+    theirs.load_state_dict(ours.state_dict())
+    adam = Adam(ours, TrainingConfig(weight_decay=decay))
+    reference = torch.optim.AdamW(
+        [
+            {"params": [theirs.weight], "weight_decay": decay},
+            {"params": [theirs.bias], "weight_decay": 0.0},
+        ],
+        betas=(0.9, 0.98),
+        eps=1e-9,
+        fused=True,
+    )
+    for step in range(1, 6):
+        x = torch.randn(4, 5)
+        for layer in (ours, theirs):
+            layer.zero_grad()
+            layer(x).square().sum().backward()
+        adam.step(0.01 * step)
+        for group in reference.param_groups:
+            group["lr"] = 0.01 * step
+        reference.step()
+        assert torch.equal(ours.weight, theirs.weight)
+        assert torch.equal(ours.bias, theirs.bias)
 
 
-def test_weight_decay_spares_biases() -> None:
-    layer = torch.nn.Linear(3, 2)
-    optimizer = make_optimizer(layer, TrainingConfig(weight_decay=0.1))
-    decays = {id(p): g["weight_decay"] for g in optimizer.param_groups for p in g["params"]}
-    assert decays == {id(layer.weight): 0.1, id(layer.bias): 0.0}
+def test_adam_takes_back_what_it_gave() -> None:
+    layer = torch.nn.Linear(5, 3)
+    adam = Adam(layer, TrainingConfig())
+    layer(torch.randn(4, 5)).sum().backward()
+    adam.step(0.1)
+    saved = {name: tensor.clone() for name, tensor in adam.tensors().items()}
+    adam.step(0.1)
+    adam.restore(saved, where="here")
+    assert all(torch.equal(saved[name], tensor) for name, tensor in adam.tensors().items())
+    with pytest.raises(ModelError, match="here: the optimiser of another model"):
+        adam.restore({}, where="here")
 
 
 def test_the_moving_average_follows_its_definition() -> None:

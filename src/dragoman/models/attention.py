@@ -19,6 +19,7 @@ from dragoman.config import ModelConfig
 from dragoman.models.api import Rows
 
 __all__ = [
+    "Linear",
     "MultiHeadAttention",
     "RelativeBias",
     "cross_mask",
@@ -26,6 +27,16 @@ __all__ = [
     "self_mask",
     "watch",
 ]
+
+
+class Linear(nn.Linear):
+    """A matrix, and a bias unless told otherwise."""
+
+    def reset_parameters(self) -> None:
+        """Xavier uniform; biases are zero."""
+        nn.init.xavier_uniform_(self.weight)
+        if self.bias is not None:
+            nn.init.zeros_(self.bias)
 
 
 class MultiHeadAttention(nn.Module):
@@ -38,10 +49,10 @@ class MultiHeadAttention(nn.Module):
         super().__init__()
         self.heads = config.heads
         self.dropout = config.attention_dropout
-        self.query = nn.Linear(config.d_model, config.heads * config.d_k, bias=False)
-        self.key = nn.Linear(config.d_model, config.heads * config.d_k, bias=False)
-        self.value = nn.Linear(config.d_model, config.heads * config.d_v, bias=False)
-        self.output = nn.Linear(config.heads * config.d_v, config.d_model, bias=False)
+        self.query = Linear(config.d_model, config.heads * config.d_k, bias=False)
+        self.key = Linear(config.d_model, config.heads * config.d_k, bias=False)
+        self.value = Linear(config.d_model, config.heads * config.d_v, bias=False)
+        self.output = Linear(config.heads * config.d_v, config.d_model, bias=False)
 
     def split(self, x: Tensor) -> Tensor:
         """R T (H·K) to R H T K."""

@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from dragoman.config import ModelConfig
 from dragoman.models.api import Model, Rows, State
 from dragoman.models.attention import (
+    Linear,
     MultiHeadAttention,
     RelativeBias,
     cross_mask,
@@ -41,6 +42,14 @@ def sinusoids(length: int, d_model: int) -> Tensor:
     return table.float()
 
 
+class Pieces(nn.Embedding):
+    """A vector for each piece, of unit length on average."""
+
+    def reset_parameters(self) -> None:
+        """N(0, 1/d_model): times √d_model it has the scale of the sinusoids."""
+        nn.init.normal_(self.weight, std=self.embedding_dim**-0.5)
+
+
 class Embedding(nn.Module):
     """Pieces times √d_model, plus positions, then dropout (§3.4, §3.5, §5.4)."""
 
@@ -50,12 +59,10 @@ class Embedding(nn.Module):
         super().__init__()
         self.scale = math.sqrt(config.d_model)
         self.dropout = config.dropout
-        self.pieces = nn.Embedding(vocabulary, config.d_model)
-        nn.init.normal_(self.pieces.weight, std=config.d_model**-0.5)
+        self.pieces = Pieces(vocabulary, config.d_model)
         self.kind = config.positions
         if self.kind == "learned":
-            self.positions = nn.Embedding(config.max_positions, config.d_model)
-            nn.init.normal_(self.positions.weight, std=config.d_model**-0.5)
+            self.positions = Pieces(config.max_positions, config.d_model)
         elif self.kind == "sinusoidal":
             # Made when it is first needed, and again when a sentence is longer than any before.
             empty = torch.empty(0, config.d_model, device="cpu")  # real even in a meta model
@@ -81,10 +88,10 @@ class FeedForward(nn.Module):
         super().__init__()
         self.activation = config.activation
         self.dropout = config.activation_dropout
-        self.inner = nn.Linear(config.d_model, config.d_ff)
-        self.outer = nn.Linear(config.d_ff, config.d_model)
+        self.inner = Linear(config.d_model, config.d_ff)
+        self.outer = Linear(config.d_ff, config.d_model)
         if self.activation == "swiglu":
-            self.gate = nn.Linear(config.d_model, config.d_ff)
+            self.gate = Linear(config.d_model, config.d_ff)
 
     def forward(self, x: Tensor) -> Tensor:
         """… M from … M, each position by itself."""
@@ -287,16 +294,11 @@ class Transformer(Model):
         pre = config.norm == "pre"
         self.encoder_norm = _norm(config) if pre else nn.Identity()
         self.decoder_norm = _norm(config) if pre else nn.Identity()
-        for module in self.modules():
-            if isinstance(module, nn.Linear):
-                nn.init.xavier_uniform_(module.weight)
-                if module.bias is not None:
-                    nn.init.zeros_(module.bias)
-        self.projection = nn.Linear(config.d_model, vocabulary, bias=False)
-        if config.shared_embeddings:
-            self.projection.weight = self.embedding.pieces.weight
-        else:
-            nn.init.normal_(self.projection.weight, std=config.d_model**-0.5)
+        self.projection = (
+            self.embedding.pieces
+            if config.shared_embeddings
+            else Pieces(vocabulary, config.d_model)
+        )
 
     def encode(self, source: Rows) -> Tensor:
         """The encoder's output, R S M."""
@@ -321,8 +323,7 @@ class Transformer(Model):
 
     def logits(self, features: Tensor) -> Tensor:
         """See Model."""
-        scores: Tensor = self.projection(features)
-        return scores
+        return F.linear(features, self.projection.weight)
 
     def _decoder(self) -> list[DecoderLayer]:
         return [layer for layer in self.decoder if isinstance(layer, DecoderLayer)]

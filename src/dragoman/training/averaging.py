@@ -6,9 +6,13 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+import torch
+
 from dragoman.config import Config
 from dragoman.errors import ConfigError, ModelError
 from dragoman.model_directory import save_model
+from dragoman.models import build
+from dragoman.models.weights import adopt_weights
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.training.checkpoint import average_weights, list_checkpoints
 
@@ -31,12 +35,16 @@ def average(paths: Sequence[Path], out: Path, *, last: int = 5) -> str:
         if not (path / "weights.safetensors").exists():
             raise ModelError(f"{path}: no checkpoint and no model (no weights.safetensors in it)")
     config = Config.load(run / "config.toml")
+    tokenizer = Tokenizer.load(_tokenizer_place(run))
     weights = average_weights(chosen)
+    with torch.device("meta"):
+        model = build(config.model, len(tokenizer))
+    adopt_weights(model, weights, where=str(chosen[0]))  # refuses what is of another model
     card = {
         "made_of": f"average of {len(chosen)}: {', '.join(path.name for path in chosen)}",
         "parameters": sum(tensor.numel() for tensor in weights.values()),
     }
-    save_model(out, weights, config, Tokenizer.load(_tokenizer_place(run)), card)
+    save_model(out, weights, config, tokenizer, card)
     return f"{out}: {card['made_of']}"
 
 

@@ -16,14 +16,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from dragoman.data.batches import Position
 from dragoman.errors import ModelError, TrainingError
 from dragoman.files import atomic_directory
 from dragoman.models.weights import get_weights, read_tensors, set_weights, write_tensors
-from dragoman.training.optimizer import MovingAverage
+from dragoman.training.optimizer import Adam, MovingAverage
 
 __all__ = [
     "Progress",
@@ -86,7 +85,7 @@ def save_checkpoint(
     run: Path,
     progress: Progress,
     model: nn.Module,
-    optimizer: torch.optim.Optimizer,
+    optimizer: Adam,
     average: MovingAverage | None,
     generators: dict[str, Tensor],
 ) -> Path:
@@ -95,7 +94,7 @@ def save_checkpoint(
     with atomic_directory(path, replace=True) as directory:
         files = {
             WEIGHTS: get_weights(model),
-            OPTIMIZER: _optimizer_tensors(model, optimizer),
+            OPTIMIZER: optimizer.tensors(),
             GENERATORS: generators,
         }
         if average is not None:
@@ -113,13 +112,13 @@ def save_checkpoint(
 def load_checkpoint(
     path: Path,
     model: nn.Module,
-    optimizer: torch.optim.Optimizer,
+    optimizer: Adam,
     average: MovingAverage | None,
 ) -> tuple[Progress, dict[str, Tensor]]:
     """Put a checkpoint's contents in their places; progress and generators are returned."""
     state = _read_state(path)
     set_weights(model, read_tensors(path / WEIGHTS), where=str(path / WEIGHTS))
-    _restore_optimizer(model, optimizer, read_tensors(path / OPTIMIZER))
+    optimizer.restore(read_tensors(path / OPTIMIZER), where=str(path / OPTIMIZER))
     if average is not None:
         if not (path / AVERAGE).exists():
             raise TrainingError(f"{path}: has no moving average; resume with training.ema=0")
@@ -173,24 +172,6 @@ def average_weights(paths: Sequence[Path]) -> dict[str, Tensor]:
         for name, tensor in weights.items():
             total[name] += tensor.double()
     return {name: (tensor / len(paths)).float() for name, tensor in total.items()}
-
-
-def _optimizer_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
-    return {
-        f"{name}/{key}": tensor
-        for name, parameter in model.named_parameters()
-        for key, tensor in optimizer.state[parameter].items()
-    }
-
-
-def _restore_optimizer(
-    model: nn.Module, optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor]
-) -> None:
-    for name, parameter in model.named_parameters():
-        found = {key: tensors.get(f"{name}/{key}") for key in ("step", "exp_avg", "exp_avg_sq")}
-        moments = {k: t.to(parameter.device) for k, t in found.items() if t is not None}
-        if moments:
-            optimizer.state[parameter].update(moments)
 
 
 def _read_state(path: Path) -> dict[str, Any]:

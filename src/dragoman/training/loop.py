@@ -35,7 +35,7 @@ from dragoman.training.checkpoint import Progress
 from dragoman.training.distribution import Ranks, joined, pick_device
 from dragoman.training.loss import Criterion, TensorBatch
 from dragoman.training.metrics import Metrics
-from dragoman.training.optimizer import MovingAverage, learning_rate, make_optimizer
+from dragoman.training.optimizer import Adam, MovingAverage, learning_rate
 from dragoman.training.progress import Display
 from dragoman.training.validation import Validation, validate
 
@@ -96,7 +96,7 @@ class Trainer:
         self.criterion: torch.nn.Module = (
             DistributedDataParallel(criterion) if ranks.world > 1 else criterion
         )
-        self.optimizer = make_optimizer(self.model, config.training)
+        self.optimizer = Adam(self.model, config.training)
         self.average = (
             MovingAverage(self.model.parameters(), config.training.ema)
             if config.training.ema
@@ -167,8 +167,6 @@ class Trainer:
         """One optimiser step on this rank's rows of the batch."""
         settings, step = self.config.training, self.progress.step
         rate = learning_rate(settings, self.config.model.d_model, step)
-        for group in self.optimizer.param_groups:
-            group["lr"] = rate
         mine = batch.rows(self.ranks.rank, self.ranks.world)
         # DDP takes the mean over ranks; the loss is the mean over the whole batch's tokens.
         scale = self.ranks.world / batch.target_tokens
@@ -187,10 +185,10 @@ class Trainer:
         loss_sum, nll_sum = self.ranks.total(loss.item(), nll.item())
         finite = math.isfinite(loss_sum) and math.isfinite(norm.item())
         if finite:
-            self.optimizer.step()
+            self.optimizer.step(rate)
             if self.average is not None:
                 self.average.update(step)
-        self.optimizer.zero_grad(set_to_none=True)
+        self.optimizer.zero_grad()
         self.progress.target_tokens += batch.target_tokens
         self._watch_for_bad_steps(finite)
         self._log(batch, loss_sum, nll_sum, rate, norm.item())
