@@ -67,7 +67,9 @@ Model = Annotated[Path, typer.Argument(help="A model directory, or a run's.")]
 
 @app.command()
 def demo(
-    out: Annotated[Path, typer.Option(help="Where to put everything.")] = Path("runs/demo"),
+    out: Annotated[
+        Path | None, typer.Option(help="Where to put everything; default: runs/demo-LANGUAGE.")
+    ] = None,
     language: Annotated[str, typer.Option(help="Translate English to: de or ko.")] = "de",
     steps: Annotated[int | None, typer.Option(help="Training steps, if not the preset's.")] = None,
 ) -> None:
@@ -77,7 +79,7 @@ def demo(
     """
     from dragoman.demo import run_demo
 
-    run_demo(out, language, steps)
+    run_demo(out or Path(f"runs/demo-{language}"), language, steps)
 
 
 @app.command()

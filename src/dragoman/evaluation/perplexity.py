@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,8 +14,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from dragoman.errors import DataError
-from dragoman.models.api import Model, Rows
-from dragoman.text.symbols import BOS, EOS, PAD
+from dragoman.models.api import Model
+from dragoman.search.many import by_length, source_rows, target_rows
 
 __all__ = ["Perplexity", "perplexity"]
 
@@ -71,10 +71,11 @@ def perplexity(
     training = model.training
     model.eval()
     try:
-        for batch in _batches(source, target, batch_tokens):
-            src = _rows([[*source[i], EOS] for i in batch], where)
-            tgt = _rows([[BOS, *target[i]] for i in batch], where)
-            wanted = _rows([[*target[i], EOS] for i in batch], where)
+        lengths = [max(len(s), len(t)) for s, t in zip(source, target, strict=True)]
+        for batch in by_length(lengths, batch_tokens):
+            src = source_rows([source[i] for i in batch], where)
+            tgt = target_rows([target[i] for i in batch], where)
+            wanted = source_rows([target[i] for i in batch], where)  # its pieces, then EOS
             real_BL = wanted.segments_RL > 0
             features_NM = model.features(src, tgt)[real_BL]
             nll += _nll(model, features_NM, wanted.ids_RL[real_BL])
@@ -92,26 +93,6 @@ def _nll(model: Model, features_NM: Tensor, wanted_N: Tensor) -> Tensor:
         for features, wanted in slices
     ]
     return torch.cat(losses).double().sum()
-
-
-def _batches(
-    source: Sequence[Sequence[int]], target: Sequence[Sequence[int]], batch_tokens: int
-) -> Iterator[list[int]]:
-    """Sentences by length, as many at a time as fit on either side; at least one."""
-    lengths = [max(len(s), len(t)) + 1 for s, t in zip(source, target, strict=True)]
-    batch: list[int] = []
-    for index in sorted(range(len(lengths)), key=lengths.__getitem__):
-        if batch and (len(batch) + 1) * lengths[index] > batch_tokens:
-            yield batch
-            batch = []
-        batch.append(index)
-    yield batch
-
-
-def _rows(sentences: list[list[int]], device: torch.device) -> Rows:
-    lengths = [len(sentence) for sentence in sentences]
-    padded = [sentence + [PAD] * (max(lengths) - len(sentence)) for sentence in sentences]
-    return Rows.one_a_row(torch.tensor(padded), torch.tensor(lengths)).to(device)
 
 
 def _device(model: Model) -> torch.device:

@@ -8,18 +8,26 @@ import torch
 
 from dragoman.models.api import Model, Rows
 from dragoman.search.hypotheses import Hypothesis
-from dragoman.text.symbols import EOS, PAD
+from dragoman.text.symbols import BOS, EOS, PAD
 
-__all__ = ["by_length", "search_many", "source_rows"]
+__all__ = ["by_length", "search_many", "source_rows", "target_rows"]
 
 Find = Callable[[Rows, list[list[int]] | None], list[list[Hypothesis]]]
 
 
 def source_rows(sentences: Sequence[Sequence[int]], device: torch.device) -> Rows:
     """Sentences without marks as the encoder reads them: EOS at the end, padded."""
-    longest = max(map(len, sentences)) + 1
-    ids = [[*ids, EOS] + [PAD] * (longest - len(ids) - 1) for ids in sentences]
-    lengths = [len(ids) + 1 for ids in sentences]
+    return _padded([[*ids, EOS] for ids in sentences], device)
+
+
+def target_rows(sentences: Sequence[Sequence[int]], device: torch.device) -> Rows:
+    """Sentences without marks as the decoder reads them: BOS in front, padded."""
+    return _padded([[BOS, *ids] for ids in sentences], device)
+
+
+def _padded(sentences: list[list[int]], device: torch.device) -> Rows:
+    lengths = [len(ids) for ids in sentences]
+    ids = [ids + [PAD] * (max(lengths) - len(ids)) for ids in sentences]
     return Rows.one_a_row(torch.tensor(ids, device=device), torch.tensor(lengths, device=device))
 
 

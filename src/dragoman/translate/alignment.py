@@ -9,10 +9,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from dragoman.models import Model, Rows
+from dragoman.models import Model
 from dragoman.models.attention import watch
-from dragoman.search.many import source_rows
-from dragoman.text.symbols import BOS, PAD
+from dragoman.search.many import source_rows, target_rows
 from dragoman.text.tokenizer import Tokenizer
 
 __all__ = ["predicting", "source_attention", "word_alignment"]
@@ -27,12 +26,8 @@ def source_attention(
     Row t is the step that reads BOS (t = 0) or target piece t - 1; the last column is EOS.
     """
     device = next(model.parameters()).device
-    source = source_rows(sources, device)
-    longest = max(map(len, targets)) + 1
-    ids = [[BOS, *ids] + [PAD] * (longest - len(ids) - 1) for ids in targets]
-    lengths = torch.tensor([len(ids) + 1 for ids in targets], device=device)
     with watch(model) as seen:
-        model.features(source, Rows.one_a_row(torch.tensor(ids, device=device), lengths))
+        model.features(source_rows(sources, device), target_rows(targets, device))
     return [
         {
             name: weights[b, :, : len(targets[b]) + 1, : len(sources[b]) + 1].float().cpu()
