@@ -7,8 +7,12 @@ import os
 os.environ["OMP_NUM_THREADS"] = "1"
 os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
 
+import io
 import random
+import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 import torch
@@ -16,6 +20,7 @@ import torch
 from dragoman.config import Config
 from dragoman.data.prepare import Prepared, prepare
 from dragoman.data.readers import corpus
+from dragoman.training.run import train
 
 
 def pytest_configure() -> None:
@@ -82,3 +87,41 @@ def prepared(tmp_path_factory: pytest.TempPathFactory, tiny: Config) -> Prepared
     directory = tmp_path_factory.mktemp("reversals")
     files = write_pairs(directory, reversals(1500))
     return prepare(corpus(files), directory / "data", tiny, workers=0)
+
+
+@pytest.fixture(scope="session")
+def trained(tmp_path_factory: pytest.TempPathFactory, tiny: Config, prepared: Prepared) -> Path:
+    """A finished run of a model that has learned little; do not write to it."""
+    run = tmp_path_factory.mktemp("trained") / "run"
+    config = tiny.overridden(
+        ["training.steps=40", "training.validate_every=20", "training.checkpoint_every=20"]
+    )
+    train(config, prepared.path, run=run, quiet=True)
+    return run
+
+
+class Result(NamedTuple):
+    """What a command left behind."""
+
+    status: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def command(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., Result]:
+    """Run the command line in this process: command("info", path, stdin=b"...")."""
+    from dragoman.cli import main
+
+    def run(*arguments: object, stdin: bytes = b"") -> Result:
+        monkeypatch.setattr(sys, "argv", ["dragoman", *map(str, arguments)])
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as left:
+            main()
+        assert isinstance(left.value.code, int)
+        return Result(left.value.code, *capsys.readouterr())
+
+    return run
