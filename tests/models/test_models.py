@@ -29,7 +29,7 @@ VARIANTS: dict[str, ModelConfig] = {
         "window": {"window": 2},
         "window, relative": {"window": 2, "positions": "relative", "max_distance": 2},
         "unshared": {"shared_embeddings": False},
-        "attention dropout": {"attention_dropout": 0.1, "activation_dropout": 0.1},
+        "attention dropout": {"dropout": 0.0, "attention_dropout": 0.1, "activation_dropout": 0.1},
         "uneven stacks": {"encoder_layers": 3, "decoder_layers": 1},
     }.items()
 }
