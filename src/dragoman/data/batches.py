@@ -122,14 +122,14 @@ class Batches:
 def _row_lengths(store: PairStore, row_length: int) -> tuple[int, int]:
     """S and T: the side with more pieces has the full length, the other its share.
 
-    The share is the nearest multiple of 8, or the next that holds the longest sentence.
+    The share is the nearest multiple of 4, or the next that holds the longest sentence.
     """
     meta, pairs = store.meta, len(store)
     most = max(meta.source_pieces, meta.target_pieces) + pairs
 
     def side(pieces: int, longest: int) -> int:
         share = row_length * (pieces + pairs) / most
-        return min(row_length, 8 * max(round(share / 8), longest // 8 + 1))
+        return min(row_length, 4 * max(round(share / 4), longest // 4 + 1))
 
     return side(meta.source_pieces, meta.longest_source), side(
         meta.target_pieces, meta.longest_target

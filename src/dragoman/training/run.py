@@ -5,10 +5,8 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
 from dragoman.config import Config, load_preset
@@ -66,7 +64,7 @@ def train(
             progress=progress,
             replace=True,
         )
-    with _writing(directory):
+    with explained(directory):
         return fit(_settled(config, data, directory), data, directory, quiet=quiet)
 
 
@@ -83,25 +81,8 @@ def resume(run: Path | str, assignments: Sequence[str] = (), *, quiet: bool = Fa
     config = Config.load(directory / "config.toml").overridden(assignments)
     data = Prepared.open(directory / place)
     begun = bool(list_checkpoints(directory))
-    with _writing(directory):
+    with explained(directory):
         return fit(config, data, directory, resume=begun, quiet=quiet)
-
-
-@contextmanager
-def _writing(directory: Path) -> Iterator[None]:
-    """One clear line for a full disk; TensorBoard's thread would add a traceback of its own."""
-    usual = threading.excepthook
-
-    def hook(failure: threading.ExceptHookArgs) -> None:
-        if not issubclass(failure.exc_type, OSError):
-            usual(failure)
-
-    threading.excepthook = hook
-    try:
-        with explained(directory):
-            yield
-    finally:
-        threading.excepthook = usual
 
 
 def _refuse_other_data(directory: Path) -> None:
