@@ -65,6 +65,24 @@ Device = Annotated[str, typer.Option(help="cpu, cuda, or auto: the GPU if there 
 Model = Annotated[Path, typer.Argument(help="A model directory, or a run's.")]
 
 
+def _version(asked: bool) -> None:
+    if asked:
+        from dragoman import __version__
+
+        _print(f"dragoman {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def dragoman(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
+    ] = False,
+) -> None:
+    """Turn two aligned text files into a translator."""
+
+
 @app.command()
 def demo(
     out: Annotated[

@@ -25,11 +25,25 @@ def sentences(count: int) -> list[str]:
     return [" ".join(draw.choices(WORDS, k=draw.randint(1, 8))) for _ in range(count)]
 
 
-@pytest.fixture(scope="module", params=["bpe", "unigram"])
-def tokenizer(request: pytest.FixtureRequest) -> Tokenizer:
-    kind: Literal["bpe", "unigram"] = request.param
+def learned(kind: Literal["bpe", "unigram"]) -> Tokenizer:
     config = TokenizerConfig(kind=kind, vocabulary=350, symbols=("<tag>",))
     return Tokenizer.train(sentences(300), config)
+
+
+@pytest.fixture(scope="module")
+def bpe() -> Tokenizer:
+    return learned("bpe")
+
+
+@pytest.fixture(scope="module")
+def unigram() -> Tokenizer:
+    return learned("unigram")
+
+
+@pytest.fixture(params=["bpe", "unigram"])
+def tokenizer(request: pytest.FixtureRequest) -> Tokenizer:
+    found: Tokenizer = request.getfixturevalue(request.param)
+    return found
 
 
 def ids(tokenizer: Tokenizer, texts: list[str]) -> list[np.ndarray]:
@@ -51,24 +65,18 @@ def test_draws_differ_by_seed_and_from_the_usual_segmentation(tokenizer: Tokeniz
     assert sampler(batch, 1) != sampler(batch, 2)
 
 
-def test_without_dropout_bpe_is_what_sentencepiece_does(tokenizer: Tokenizer) -> None:
-    if tokenizer.kind != "bpe":
-        pytest.skip("a unigram model has no merges to drop")
-    batch = ids(tokenizer, sentences(100))
-    assert SubwordSampler(tokenizer, 0.0)(batch, 1) == [sequence.tolist() for sequence in batch]
+def test_without_dropout_bpe_is_what_sentencepiece_does(bpe: Tokenizer) -> None:
+    batch = ids(bpe, sentences(100))
+    assert SubwordSampler(bpe, 0.0)(batch, 1) == [sequence.tolist() for sequence in batch]
 
 
-def test_full_dropout_leaves_characters(tokenizer: Tokenizer) -> None:
-    if tokenizer.kind != "bpe":
-        pytest.skip("a unigram model has no merges to drop")
-    drawn = SubwordSampler(tokenizer, 1.0)(ids(tokenizer, ["unlikely"]), 1)
-    assert tokenizer.pieces(drawn[0]) == list("▁unlikely")
+def test_full_dropout_leaves_characters(bpe: Tokenizer) -> None:
+    drawn = SubwordSampler(bpe, 1.0)(ids(bpe, ["unlikely"]), 1)
+    assert bpe.pieces(drawn[0]) == list("▁unlikely")
 
 
-def test_unigram_draws_follow_their_probabilities(tokenizer: Tokenizer) -> None:
-    if tokenizer.kind != "unigram":
-        pytest.skip("BPE has no probabilities")
-    sampler = SubwordSampler(tokenizer, 1.0)
+def test_unigram_draws_follow_their_probabilities(unigram: Tokenizer) -> None:
+    sampler = SubwordSampler(unigram, 1.0)
     candidates, sums = sampler._candidates("childish")
     expected = sums[0] / sums[-1]
     drawn = [sampler._draw("childish", slot) for slot in range(2000)]

@@ -26,6 +26,7 @@ from dragoman.data.batches import Batch, Batches
 from dragoman.data.prepare import Prepared
 from dragoman.errors import TrainingError
 from dragoman.files import atomic_write, remove_leftovers
+from dragoman.memory import keep_freed_memory
 from dragoman.model_directory import save_model
 from dragoman.models import build
 from dragoman.models.weights import get_weights, set_weights
@@ -64,6 +65,8 @@ def fit(
     if config.training.threads:
         torch.set_num_threads(config.training.threads)
     device = pick_device(config.training.device)
+    if device.type == "cpu":
+        keep_freed_memory()
     with joined(device) as ranks:
         trainer = Trainer(config, data, run, device, ranks, quiet=quiet or not ranks.first)
         return trainer.fit(resume=resume)

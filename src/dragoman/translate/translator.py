@@ -13,6 +13,7 @@ import torch
 
 from dragoman.config import Config
 from dragoman.errors import ConfigError
+from dragoman.memory import keep_freed_memory
 from dragoman.model_directory import LoadedModel, load_model
 from dragoman.models import Model, Rows
 from dragoman.search import Hypothesis, SamplingOptions, SearchOptions, sample, search
@@ -261,4 +262,7 @@ def _pick(device: str) -> str:
 
 def load(path: Path | str, *, device: str = "auto") -> Translator:
     """The translator in a model directory, or the one of a run."""
-    return Translator(load_model(path, _pick(device)))
+    device = _pick(device)
+    if device == "cpu":
+        keep_freed_memory()
+    return Translator(load_model(path, device))
