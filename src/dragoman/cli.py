@@ -10,19 +10,25 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 
+from dragoman.console import (
+    counter,
+    holds_both,
+    load_system,
+    load_translator,
+    plain,
+    read_config,
+    read_corpus,
+    read_lines,
+    say,
+    show,
+)
 from dragoman.errors import ConfigError, DragomanError
-
-if TYPE_CHECKING:
-    from dragoman.config import Config
-    from dragoman.data.readers import Corpus
-    from dragoman.translate import Translator
 
 app = typer.Typer(
     help="Turn two aligned text files into a translator.",
@@ -69,7 +75,7 @@ def _version(asked: bool) -> None:
     if asked:
         from dragoman import __version__
 
-        _print(f"dragoman {__version__}")
+        show(f"dragoman {__version__}")
         raise typer.Exit
 
 
@@ -122,18 +128,18 @@ def prepare(
     from dragoman.data.prepare import prepare as prepare_corpus
     from dragoman.text.tokenizer import Tokenizer
 
-    config = _config(preset, set_, languages, files)
-    with _counter() as progress:
+    config = read_config(preset, set_, languages, files)
+    with counter() as progress:
         prepared = prepare_corpus(
-            _corpus(files, add, config),
+            read_corpus(files, add, config),
             out,
             config,
-            valid=_corpus(valid, None, config) if valid else None,
+            valid=read_corpus(valid, None, config) if valid else None,
             tokenizer=Tokenizer.load(tokenizer) if tokenizer else None,
             workers=workers,
             progress=progress,
         )
-    _print(prepared.report.to_json() if as_json else "\n".join(prepared.lines()))
+    show(prepared.report.to_json() if as_json else "\n".join(prepared.lines()))
 
 
 @app.command()
@@ -159,17 +165,17 @@ def doctor(
     from dragoman.data.doctor import examine
     from dragoman.text.tokenizer import Tokenizer
 
-    config = _config(preset, set_, languages, files)
-    with _counter() as progress:
+    config = read_config(preset, set_, languages, files)
+    with counter() as progress:
         diagnosis = examine(
-            _corpus(files, add, config),
+            read_corpus(files, add, config),
             config=config,
-            valid=_corpus(valid, None, config) if valid else None,
-            test=_corpus(test, None, config) if test else None,
+            valid=read_corpus(valid, None, config) if valid else None,
+            test=read_corpus(test, None, config) if test else None,
             tokenizer=Tokenizer.load(tokenizer) if tokenizer else None,
             progress=progress,
         )
-    _print(diagnosis.to_json() if as_json else "\n".join(diagnosis.lines()))
+    show(diagnosis.to_json() if as_json else "\n".join(diagnosis.lines()))
     if diagnosis.has_errors:
         raise typer.Exit(2)
 
@@ -186,12 +192,12 @@ def tokenizer_train(
     from dragoman.files import atomic_directory
     from dragoman.text.tokenizer import Tokenizer
 
-    config = _config(preset, set_, languages, files)
-    pairs = _corpus(files, None, config)
+    config = read_config(preset, set_, languages, files)
+    pairs = read_corpus(files, None, config)
     learned = Tokenizer.train((side for pair in pairs for side in pair[:2]), config.tokenizer)
     with atomic_directory(out) as directory:
         learned.save(directory)
-    _print(f"{out}: {learned.kind}, {len(learned):,} pieces")
+    show(f"{out}: {learned.kind}, {len(learned):,} pieces")
 
 
 @tokenizer_app.command("encode")
@@ -206,7 +212,7 @@ def tokenizer_encode(
     tokenizer = Tokenizer.load(directory)
     for line in open_text("-"):
         found = tokenizer.encode(line)
-        _print(" ".join(map(str, found) if ids else tokenizer.pieces(found)))
+        show(" ".join(map(str, found) if ids else tokenizer.pieces(found)))
 
 
 @tokenizer_app.command("decode")
@@ -221,7 +227,7 @@ def tokenizer_decode(
     tokenizer = Tokenizer.load(directory)
     for number, line in enumerate(open_text("-"), 1):
         try:
-            _print(tokenizer.decode(int(word) for word in line.split()))
+            show(tokenizer.decode(int(word) for word in line.split()))
         except ValueError:
             raise DataError(
                 f"standard input, line {number}: not ids; give what encode --ids printed"
@@ -256,15 +262,15 @@ def train(
             raise ConfigError("--resume RUN needs nothing but --set; its files are known")
         outcome = runs.resume(resume, set_ or (), quiet=quiet)
     else:
-        config = _config(preset, set_, languages, files or [])
-        with _counter() as progress:
+        config = read_config(preset, set_, languages, files or [])
+        with counter() as progress:
             outcome = runs.train(
                 config, *(files or ()), valid=valid or (), run=out, quiet=quiet, progress=progress
             )
     if outcome.signal is not None:
         raise typer.Exit(128 + outcome.signal)
     if outcome.model is not None:
-        _print(
+        show(
             {"run": str(outcome.run), "model": str(outcome.model), "steps": outcome.step}
             | {"seconds": round(outcome.seconds, 1), "bleu": outcome.bleu}
             | {"perplexity": outcome.perplexity}
@@ -284,7 +290,7 @@ def average(
     """Average checkpoints into a model (§6.1)."""
     from dragoman.training.averaging import average as average_models
 
-    _print(average_models(paths, out, last=last))
+    show(average_models(paths, out, last=last))
 
 
 @app.command()
@@ -315,7 +321,7 @@ def translate(
     """
     from dragoman.search import SamplingOptions
 
-    translator = _load(model, device)
+    translator = load_translator(model, device)
     options: dict[str, Any] = {
         "beam": beam,
         "n_best": n_best,
@@ -335,18 +341,18 @@ def translate(
             max_extra=translator.config.search.max_extra if max_extra is None else max_extra,
             min_length=min_length or 0,
         )
-    lines = _lines(files or [Path("-")])
+    lines = read_lines(files or [Path("-")])
     interactive = not files and sys.stdin.isatty()
     several = n_best > 1 or sample > 1
     found = translator.translate_lines(lines, window=1 if interactive else window, **options)
     for number, translation in enumerate(found, 1):
         if as_json:
-            _print(json.dumps(translation.to_dict(), ensure_ascii=False))
+            show(json.dumps(translation.to_dict(), ensure_ascii=False))
         elif several:
             for one in (translation, *translation.alternatives):
-                _print(f"{number}\t{one.score:.4f}\t{one.text}")
+                show(f"{number}\t{one.score:.4f}\t{one.text}")
         else:
-            _print(translation.text)
+            show(translation.text)
 
 
 @app.command()
@@ -379,10 +385,12 @@ def evaluate(
     if source is None and (model is not None or (against is not None and against.is_dir())):
         raise ConfigError("--source is needed: the file to translate")
     found = measure(
-        _load(model, device) if model is not None else list(_lines([hypotheses or Path("-")])),
-        list(_lines([reference])),
-        list(_lines([source])) if source is not None else [],
-        baseline=_system(against, device),
+        load_translator(model, device)
+        if model is not None
+        else list(read_lines([hypotheses or Path("-")])),
+        list(read_lines([reference])),
+        list(read_lines([source])) if source is not None else [],
+        baseline=load_system(against, device),
         lowercase=lowercase,
         tokenize=tokenize,
         beam=beam,
@@ -390,7 +398,7 @@ def evaluate(
     )
     if out is not None:
         atomic_write(out, "".join(f"{line}\n" for line in found.hypotheses))
-    _print(found.to_json() if as_json else str(found))
+    show(found.to_json() if as_json else str(found))
 
 
 @app.command()
@@ -403,7 +411,7 @@ def presets(
 
     if name is not None:
         config = configs.load_preset(name)
-        _print(config.to_dict() if as_json else config.to_toml())
+        show(config.to_dict() if as_json else config.to_toml())
         return
     from dragoman.models import count_parameters
 
@@ -415,13 +423,13 @@ def presets(
         rows.append((preset, count, paper, configs.preset_title(preset)))
     if as_json:
         keys = ("name", "parameters", "paper_millions", "title")
-        _print([dict(zip(keys, row, strict=True)) for row in rows])
+        show([dict(zip(keys, row, strict=True)) for row in rows])
         return
     width = max(len(row[0]) for row in rows)
-    _print(f"{'preset':{width}}  {'parameters':>10}  {'paper':>5}")
+    show(f"{'preset':{width}}  {'parameters':>10}  {'paper':>5}")
     for preset, count, paper, title in rows:
         shown = f"{paper:.0f}M" if paper else ""
-        _print(f"{preset:{width}}  {count / 1e6:9.2f}M  {shown:>5}  {title}")
+        show(f"{preset:{width}}  {count / 1e6:9.2f}M  {shown:>5}  {title}")
 
 
 @app.command()
@@ -436,8 +444,8 @@ def info(
     from dragoman.describe import describe
 
     facts = describe(path)
-    lines = (f"{key.replace('_', ' ')}: {_plain(value)}" for key, value in facts.items())
-    _print(facts if as_json else "\n".join(lines))
+    lines = (f"{key.replace('_', ' ')}: {plain(value)}" for key, value in facts.items())
+    show(facts if as_json else "\n".join(lines))
 
 
 @app.command()
@@ -448,108 +456,10 @@ def plot(
     """Draw the curves of a run: loss, BLEU, learning rate, speed."""
     from dragoman.inspection.curves import draw_curves
 
-    _print(str(draw_curves(runs if len(runs) > 1 else runs[0], out)))
+    show(str(draw_curves(runs if len(runs) > 1 else runs[0], out)))
 
 
-# --- what the commands share ---
-
-
-def _config(
-    preset: str, assignments: Sequence[str] | None, languages: str | None, files: Sequence[Path]
-) -> Config:
-    from dragoman.config import load_preset
-    from dragoman.data.languages import guess_languages
-
-    config = load_preset(preset).overridden(assignments or ())
-    if languages is not None:
-        codes = languages.split(",")
-        return config.updated({"data": {"languages": codes}}, where="--languages")
-    if not config.data.languages and (guessed := guess_languages(files)):
-        return config.updated({"data": {"languages": guessed}})
-    return config
-
-
-def _corpus(files: Sequence[Path], more: Sequence[Path] | None, config: Config) -> Corpus:
-    from dragoman.data.readers import Concatenated, corpus
-
-    codes = config.data.languages
-    languages = (codes[0], codes[1]) if codes else None
-    first = corpus(files, languages=languages)
-    if not more:
-        return first
-    paths, parts = list(more), [first]
-    while paths:
-        size = 1 if _holds_both(paths[0]) else 2
-        parts.append(corpus(paths[:size], languages=languages))
-        del paths[:size]
-    return Concatenated(parts)
-
-
-def _holds_both(path: Path) -> bool:
-    return any(suffix in (".tsv", ".jsonl", ".tmx") for suffix in path.suffixes)
-
-
-def _load(path: Path, device: str) -> Translator:
-    from dragoman.translate import load
-
-    translator = load(path, device=device)
-    translator.warn = _say
-    return translator
-
-
-def _system(path: Path | None, device: str) -> Translator | list[str] | None:
-    if path is None:
-        return None
-    return _load(path, device) if path.is_dir() else list(_lines([path]))
-
-
-def _lines(files: Sequence[Path]) -> Iterator[str]:
-    from dragoman.data.readers import open_text
-
-    for file in files:
-        yield from open_text(file)
-
-
-@contextmanager
-def _counter() -> Iterator[Any]:
-    """A progress callback: a counter on a terminal, a line now and then elsewhere."""
-    import time
-
-    terminal = sys.stderr.isatty()
-    last = time.monotonic()
-    shown = False
-
-    def progress(stage: str, done: int, total: int | None) -> None:
-        nonlocal last, shown
-        now = time.monotonic()
-        if now - last < (0.1 if terminal else 10):
-            return
-        last, shown = now, True
-        of = f" of {total:,}" if total else ""
-        text = f"{stage}: {done:,}{of} pairs"
-        print(
-            f"\r{text}\x1b[K" if terminal else text, end="" if terminal else "\n", file=sys.stderr
-        )
-
-    yield progress
-    if terminal and shown:
-        print("\r\x1b[K", end="", file=sys.stderr)
-
-
-def _print(what: object) -> None:
-    """Write a result: text as it is, anything else as JSON."""
-    text = what if isinstance(what, str) else json.dumps(what, ensure_ascii=False, indent=2)
-    print(text, flush=sys.stdout.isatty())
-
-
-def _plain(value: object) -> str:
-    if isinstance(value, dict):
-        return ", ".join(f"{key} {_plain(item)}" for key, item in value.items())
-    return f"{value:.2f}" if isinstance(value, float) else str(value)
-
-
-def _say(message: str) -> None:
-    print(f"dragoman: {message}", file=sys.stderr)
+# --- running one ---
 
 
 def _spread(arguments: Sequence[str]) -> list[str]:
@@ -562,7 +472,7 @@ def _spread(arguments: Sequence[str]) -> list[str]:
         if word in ("--valid", "--test", "--add") and rest:
             first = rest.pop(0)
             spread.append(first)
-            if not _holds_both(Path(first)) and rest and not rest[0].startswith("-"):
+            if not holds_both(Path(first)) and rest and not rest[0].startswith("-"):
                 spread += [word, rest.pop(0)]
     return spread
 
@@ -575,7 +485,7 @@ def main() -> NoReturn:
         status = app(_spread(sys.argv[1:]), prog_name="dragoman", standalone_mode=False)
         sys.stdout.flush()
     except DragomanError as error:
-        _say(str(error))
+        say(str(error))
         sys.exit(2)
     except UsageError as error:
         _refuse_usage(error)
@@ -587,7 +497,7 @@ def main() -> NoReturn:
     except OSError as error:  # most likely standard output, on a full disk
         from dragoman.files import reason
 
-        _say(f"{error.filename or 'standard output'}: {reason(error)}")
+        say(f"{error.filename or 'standard output'}: {reason(error)}")
         sys.exit(2)
     sys.exit(status or 0)
 
@@ -601,7 +511,7 @@ def _refuse_usage(error: Any) -> NoReturn:
     message = message[:1].lower() + message[1:].replace(". Did you mean", "; did you mean")
     if not message.endswith("?"):
         message += f"; see {error.ctx.command_path if error.ctx else 'dragoman'} --help"
-    _say(message)
+    say(message)
     sys.exit(2)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 
 from dragoman.evaluation.metrics import METRICS, Scores, check_counts, score
 from dragoman.evaluation.perplexity import Perplexity, perplexity
@@ -45,6 +45,15 @@ class Evaluation:
         return "\n".join(lines)
 
 
+class _Settings(TypedDict):
+    """What scoring and comparing share."""
+
+    lowercase: bool
+    tokenize: str | None
+    language: str | None
+    metrics: Sequence[str]
+
+
 def evaluate(
     system: Translator | Sequence[str],
     references: Sequence[str],
@@ -66,8 +75,8 @@ def evaluate(
         check_counts({"source lines": source, "references": references})
         language = language or next(iter(system.config.data.languages[1:]), None)
     hypotheses = _hypotheses(system, source, options)
-    settings = {"lowercase": lowercase, "tokenize": tokenize, "language": language}
-    scores = score(hypotheses, references, metrics=metrics, **settings)  # type: ignore[arg-type]
+    settings = _Settings(lowercase=lowercase, tokenize=tokenize, language=language, metrics=metrics)
+    scores = score(hypotheses, references, **settings)
     surprise = None
     if isinstance(system, Translator):
         encode = system.tokenizer.encode_batch
@@ -75,7 +84,7 @@ def evaluate(
     comparison = None
     if baseline is not None:
         before = _hypotheses(baseline, source, options)
-        comparison = compare(before, hypotheses, references, metrics=metrics, **settings)  # type: ignore[arg-type]
+        comparison = compare(before, hypotheses, references, **settings)
     return Evaluation(hypotheses, scores, surprise, comparison)
 
 

@@ -12,20 +12,12 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
 
+from dragoman.data.languages import primary_code, tokenizer_for
 from dragoman.errors import ConfigError, DataError
 
 __all__ = ["METRICS", "Score", "Scores", "bleu", "make_metrics", "score", "tokenizer_for"]
 
 METRICS: Final = ("bleu", "chrf", "ter")
-
-TOKENIZERS: Final = {
-    "zh": "zh",
-    **dict.fromkeys(("ja", "ko", "th", "lo", "km", "my", "bo", "dz"), "char"),
-}
-"""Languages for which BLEU's usual words are no words; the others have 13a.
-
-Never one that must be installed or fetched first: the same text has the same score everywhere.
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +85,6 @@ def bleu(
     return score(hypotheses, references, language=language, metrics=["bleu"])["bleu"]
 
 
-def tokenizer_for(language: str | None) -> str:
-    """The tokeniser of BLEU for a target language: characters where words are not spaced."""
-    return TOKENIZERS.get(_primary(language), "13a")
-
-
 def make_metrics(
     names: Sequence[str], lowercase: bool, tokenize: str | None, language: str | None
 ) -> dict[str, Metric]:
@@ -110,7 +97,7 @@ def make_metrics(
             made[name] = CHRF(lowercase=lowercase)
         elif name == "ter":
             # Without this a Chinese sentence would be a single word.
-            asian = _primary(language) in ("zh", "ja")
+            asian = primary_code(language) in ("zh", "ja")
             made[name] = TER(normalized=asian, asian_support=asian)
         else:
             raise ConfigError(f"there is no metric '{name}'; there are: {', '.join(METRICS)}")
@@ -146,7 +133,3 @@ def _bleu(lowercase: bool, tokenize: str) -> BLEU:
         raise ConfigError(
             f"sacreBLEU's tokeniser '{tokenize}' cannot be fetched ({error}); try '13a'"
         ) from None
-
-
-def _primary(language: str | None) -> str:
-    return (language or "").replace("_", "-").split("-")[0].lower()

@@ -12,7 +12,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -405,9 +405,11 @@ class Trainer:
         finally:
             self.average.swap()
 
-    def _unsynchronised(self, last: bool) -> Any:
-        several = isinstance(self.criterion, DistributedDataParallel)
-        return nullcontext() if last or not several else self.criterion.no_sync()  # type: ignore[operator]
+    def _unsynchronised(self, last: bool) -> AbstractContextManager[None]:
+        """Ranks exchange gradients once a step, with the last slice."""
+        if last or not isinstance(self.criterion, DistributedDataParallel):
+            return nullcontext()
+        return self.criterion.no_sync()
 
     def _autocast(self) -> torch.autocast:
         wanted = self.config.training.precision

@@ -9,6 +9,7 @@ import torch
 
 from dragoman.config import Config
 from dragoman.data.batches import Batches
+from dragoman.data.languages import tokenizer_for
 from dragoman.data.prepare import Prepared
 from dragoman.models import Model
 from dragoman.search import SearchOptions, greedy_search
@@ -79,5 +80,7 @@ def _bleu(model: Model, data: Prepared, config: Config) -> float | None:
         batch_tokens=config.search.batch_tokens,
     )
     texts = [data.tokenizer.decode(best.ids) for best, *_ in found]
-    score = sacrebleu.corpus_bleu(texts, [data.valid_target[:count]], force=True)
+    words = tokenizer_for(next(iter(config.data.languages[1:]), None))
+    references = data.valid_target[:count]
+    score = sacrebleu.corpus_bleu(texts, [references], force=True, tokenize=words)
     return float(score.score)

@@ -53,17 +53,18 @@ def word_alignment(
     """Pairs (source word, target word), one for each target word, by white-space words.
 
     The weights are those of the step that predicts a target piece, averaged over the heads of the
-    last layer: of all layers and of both steps, the best in most models (docs/results.md).
+    last layer: of all layers and of both steps, the best in most models (docs/log.md).
     """
     if not source or not target:
         return []
     weights_TS = predicting(attention).mean(0)
-    source_words, target_words = tokenizer.words(source), tokenizer.words(target)
-    table = torch.zeros(max(target_words, default=-1) + 1, max(source_words, default=-1) + 1)
-    for t, word in enumerate(target_words):
-        for s, other in enumerate(source_words):
-            if word >= 0 and other >= 0:
-                table[word, other] += weights_TS[t, s]
-    if table.numel() == 0:
+    source_words = torch.tensor(tokenizer.words(source))
+    target_words = torch.tensor(tokenizer.words(target))
+    read, said = source_words >= 0, target_words >= 0  # marks belong to no word
+    if not (read.any() and said.any()):
         return []
+    shape = int(target_words.max()) + 1, int(source_words.max()) + 1
+    by_source = torch.zeros(int(said.sum()), shape[1])
+    by_source.index_add_(1, source_words[read], weights_TS[said][:, read])
+    table = torch.zeros(shape).index_add_(0, target_words[said], by_source)
     return sorted((int(other), word) for word, other in enumerate(table.argmax(1).tolist()))
