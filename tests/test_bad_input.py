@@ -117,6 +117,18 @@ def test_a_corpus_that_cannot_be_read_is_refused(
     assert not list(tmp_path.rglob(f"{TEMPORARY}*"))
 
 
+def test_a_vocabulary_the_corpus_cannot_fill_is_refused_and_leaves_no_run(
+    files: list[Path], preset: list[str], command: Command, tmp_path: Path
+) -> None:
+    out = tmp_path / "run"
+    arguments = ["--set", "tokenizer.vocabulary=9000", "--out", out]
+    assert "the largest possible is" in refusal(command("train", *files, *preset, *arguments))
+    assert not out.exists()
+    out.mkdir()  # the user's own
+    refusal(command("train", *files, *preset, *arguments))
+    assert not list(out.iterdir())
+
+
 @pytest.mark.parametrize("what", sorted(CORPORA.keys() - {"empty", "blank"}))
 def test_a_validation_set_that_cannot_be_read_is_refused(
     what: str, files: list[Path], preset: list[str], command: Command, tmp_path: Path

@@ -229,6 +229,9 @@ def test_a_vocabulary_is_not_called_impossible_from_a_sample(diagnose):
     diagnosis = diagnose(sentences(300), tokenizer=None, config=Config(), sample=100)
     assert not diagnosis.has_errors
     assert diagnosis.figures["sample"]["pairs"] == 100
+    message = found(diagnosis, "warning", "tokenizer").message
+    assert message.startswith("100 pairs drawn from the corpus allow at most ")
+    assert "tokenizer.vocabulary = 37000" in message
 
 
 def test_what_cleaning_would_drop_is_foretold(diagnose):

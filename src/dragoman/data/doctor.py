@@ -83,6 +83,14 @@ def _learn(survey: Survey, config: Config, diagnosis: Diagnosis) -> Tokenizer | 
             diagnosis.add("error", "tokenizer", str(error))
         if found is None:
             return None
+        if not survey.sampled_all:
+            diagnosis.add(
+                "warning",
+                "tokenizer",
+                f"{len(survey.sample):,} pairs drawn from the corpus allow at most {found[1]} "
+                f"pieces, and tokenizer.vocabulary = {settings.vocabulary}; if training refuses "
+                "it, set less",
+            )
         return Tokenizer.train(texts, dataclasses.replace(settings, vocabulary=int(found[1])))
 
 

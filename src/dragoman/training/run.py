@@ -7,6 +7,7 @@ import json
 import os
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from dragoman.config import Config, load_preset
@@ -56,14 +57,21 @@ def train(
         _refuse_other_data(directory / "data")
         config, pairs = _read(config, paths)
         held_out = corpus(valid, languages=_languages(config)) if valid else None
-        data = prepare(
-            pairs,
-            directory / "data",
-            config,
-            valid=held_out,
-            progress=progress,
-            replace=True,
-        )
+        there = directory.exists()
+        try:
+            data = prepare(
+                pairs,
+                directory / "data",
+                config,
+                valid=held_out,
+                progress=progress,
+                replace=True,
+            )
+        except BaseException:
+            if not there:
+                with suppress(OSError):  # an empty directory would look like a run
+                    directory.rmdir()
+            raise
     with explained(directory):
         return fit(_settled(config, data, directory), data, directory, quiet=quiet)
 
