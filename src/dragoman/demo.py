@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 from dragoman.config import load_preset
@@ -10,6 +11,7 @@ from dragoman.errors import TrainingError
 from dragoman.evaluation.evaluate import evaluate
 from dragoman.files import atomic_write
 from dragoman.inspection.attention_plot import draw_attention
+from dragoman.inspection.drawing import unreadable
 from dragoman.training.run import resume, train
 from dragoman.translate import Translator, load
 from dragoman.translate.alignment import predicting, source_attention
@@ -48,9 +50,10 @@ def run_demo(directory: Path, language: str = "de", steps: int | None = None) ->
     _say(str(found))
     _show(test, found.hypotheses)
     _draw(translator, _interesting(test), directory / "attention.png")
+    program = sys.argv[0] if Path(sys.argv[0]).name == "dragoman" else "dragoman"
     _say(
-        f"Try your own:  echo '{test[0].source}' | dragoman translate {outcome.model}\n"
-        f"See the curves: dragoman plot {run}"
+        f"Try your own:  echo '{test[0].source}' | {program} translate {outcome.model}\n"
+        f"See the curves: {program} plot {run}"
     )
 
 
@@ -96,6 +99,8 @@ def _draw(translator: Translator, example: Example, path: Path) -> None:
         title="Where the decoder looks to say each word (last layer)",
     )
     _say(f"Attention of “{example.source}”: {path}")
+    if unreadable(example.target):
+        _say("  (no font here has its letters; install one, such as Noto Sans CJK, and run again)")
 
 
 def _readable(translator: Translator, ids: list[int]) -> list[str]:

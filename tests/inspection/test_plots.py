@@ -12,6 +12,7 @@ import pytest
 from dragoman.errors import DataError, DragomanError
 from dragoman.inspection.attention_plot import draw_attention
 from dragoman.inspection.curves import draw_curves
+from dragoman.inspection.drawing import unreadable
 
 SOURCE = ["▁the", "▁let", "ter", "</s>"]
 TARGET = ["▁der", "▁Brief", "</s>"]
@@ -165,3 +166,8 @@ def test_runs_without_curves_are_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="name at least one"):
         draw_curves([])
     assert not list(tmp_path.glob("*/*.png"))
+
+
+def test_letters_no_font_has_are_known_beforehand() -> None:
+    assert not unreadable("Größe, “so”: 12 → 3")
+    assert unreadable("\U0001f9ff nobody draws \U00100000")

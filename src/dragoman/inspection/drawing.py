@@ -16,7 +16,7 @@ from dragoman.files import atomic_write
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["INK", "check_format", "style", "write"]
+__all__ = ["INK", "check_format", "style", "unreadable", "write"]
 
 FORMATS: Final = (".png", ".svg", ".pdf")
 INK: Final = "#27303f"
@@ -72,6 +72,17 @@ def write(figure: Figure, path: Path) -> None:
         metadata = {"CreationDate": None}
     figure.savefig(picture, format=kind, dpi=160, bbox_inches="tight", metadata=metadata)
     atomic_write(path, picture.getvalue())
+
+
+def unreadable(text: str) -> bool:
+    """Whether the text has a letter that no font installed here has."""
+    from matplotlib import font_manager
+
+    fonts = {font.name: font.fname for font in font_manager.fontManager.ttflist}
+    # Matplotlib's last resort has a box for every letter there is.
+    families = [name for name in _families(text) if not name.startswith("Last Resort")]
+    known = {c for name in families for c in _characters(fonts[name])}
+    return not known.issuperset(ord(c) for c in text if not c.isspace())
 
 
 def _families(text: str) -> list[str]:
