@@ -29,6 +29,9 @@ class Bigrams(Model):
         self.largest = max(self.largest, source.ids_RL.numel(), target.ids_RL.numel())
         return self.table[source.ids_RL[:, :1], target.ids_RL]
 
+    def output_weight(self) -> Tensor:
+        raise NotImplementedError
+
     def logits(self, features: Tensor) -> Tensor:
         return features + 3.0  # unnormalised
 

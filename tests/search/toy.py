@@ -69,7 +69,7 @@ class Toy(Model):
     def features(self, source: Rows, target: Rows) -> Tensor:
         raise NotImplementedError
 
-    def logits(self, features: Tensor) -> Tensor:
+    def output_weight(self) -> Tensor:
         raise NotImplementedError
 
     def log_prob(self, key: int, ids: list[int]) -> float:

@@ -56,9 +56,17 @@ class Batch:
 
         A share takes every parts-th row, so that empty rows, which come last, are spread evenly.
         """
-        return Batch(*(np.ascontiguousarray(a[part::parts]) for a in self._arrays()))
+        return Batch(*(np.ascontiguousarray(a[part::parts]) for a in self.arrays()))
 
-    def _arrays(self) -> list[Ids]:
+    def with_rows(self, count: int) -> Batch:
+        """The same with empty rows at the end, `count` in all."""
+        more = count - len(self.source_ids)
+        if more <= 0:
+            return self
+        return Batch(*(np.pad(a, ((0, more), (0, 0)), constant_values=PAD) for a in self.arrays()))
+
+    def arrays(self) -> list[Ids]:
+        """All of them, in the order in which they stand above."""
         return [getattr(self, field.name) for field in fields(self)]
 
 

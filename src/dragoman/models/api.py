@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Self
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 __all__ = ["Model", "Rows", "State"]
@@ -75,8 +76,12 @@ class Model(nn.Module, ABC):
         """The decoder's output at every target position, R T M, teacher-forced."""
 
     @abstractmethod
+    def output_weight(self) -> Tensor:
+        """The matrix that makes scores of features, V M."""
+
     def logits(self, features: Tensor) -> Tensor:
         """Unnormalised scores of the next piece, … V from … M."""
+        return F.linear(features, self.output_weight())
 
     def forward(self, source: Rows, target: Rows) -> Tensor:
         """Scores of the piece after every target position, R T V."""

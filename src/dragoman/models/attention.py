@@ -1,7 +1,8 @@
 """Multi-head attention (§3.2) over packed rows, and the way to watch its weights.
 
-Attention is computed by PyTorch's fused kernel. Only while something observes it are the weights
-formed one by one: ``with watch(model) as seen: model(...)`` leaves them in ``seen``.
+Attention is computed by PyTorch's fused kernel, or in training on a GPU by our own. Only while
+something observes it are the weights formed one by one: ``with watch(model) as seen: model(...)``
+leaves them in ``seen``.
 """
 
 # R rows (or sentences), T queries, S keys, H heads, K query/key width, V value width, M model width
@@ -10,11 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cached_property
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from dragoman import kernels
 from dragoman.config import ModelConfig
 from dragoman.models.api import Rows
 
@@ -22,11 +26,17 @@ __all__ = [
     "Linear",
     "MultiHeadAttention",
     "RelativeBias",
+    "Sight",
     "cross_mask",
     "rotate",
     "self_mask",
     "watch",
 ]
+
+
+# cuDNN's attention plans anew for every length, which takes a tenth of a second at each piece of a
+# translation; PyTorch's other kernels do not.
+torch.backends.cuda.enable_cudnn_sdp(False)
 
 
 class Linear(nn.Linear):
@@ -47,12 +57,40 @@ class MultiHeadAttention(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.heads = config.heads
+        self.heads, self.d_k, self.d_v = config.heads, config.d_k, config.d_v
         self.dropout = config.attention_dropout
         self.query = Linear(config.d_model, config.heads * config.d_k, bias=False)
         self.key = Linear(config.d_model, config.heads * config.d_k, bias=False)
         self.value = Linear(config.d_model, config.heads * config.d_v, bias=False)
         self.output = Linear(config.heads * config.d_v, config.d_model, bias=False)
+
+    def is_fast(self, x: Tensor) -> bool:
+        """Whether our own kernels can compute this."""
+        return self.observer is None and kernels.usable(x) and kernels.fits(self.d_k, self.d_v)
+
+    def attend_fast(self, x: Tensor, memory: Tensor | None, sight: Sight) -> Tensor:
+        """The same as projecting, `attend` and its mask, with one product for what has one input.
+
+        Without a memory the rows attend to themselves.
+        """
+        if memory is None:
+            weights = (self.query.weight, self.key.weight, self.value.weight)
+            queries, keys_values = F.linear(x, torch.cat(weights)), None
+        else:
+            queries = self.query(x)
+            keys_values = F.linear(memory, torch.cat((self.key.weight, self.value.weight)))
+        heads: Tensor = kernels.attend(
+            queries,
+            keys_values,
+            sight.sentences,
+            heads=self.heads,
+            d_k=self.d_k,
+            causal=sight.causal,
+            window=sight.window,
+            dropout=self.dropout if self.training else 0.0,
+        )
+        merged: Tensor = self.output(heads)
+        return merged
 
     def split(self, x: Tensor) -> Tensor:
         """R T (H·K) to R H T K."""
@@ -105,6 +143,28 @@ def watch(model: nn.Module) -> Iterator[dict[str, Tensor]]:
     finally:
         for _, module in modules:
             module.observer = None
+
+
+class Sight:
+    """Which keys the queries of packed rows may see: those of their own sentence."""
+
+    def __init__(
+        self, queries: Rows, keys: Rows | None = None, *, causal: bool = False, window: int = 0
+    ) -> None:
+        self.queries, self.keys = queries, queries if keys is None else keys
+        self.causal, self.window = causal, window
+
+    @cached_property
+    def mask(self) -> Tensor:
+        """R 1 T S, for the plain path."""
+        if self.keys is self.queries:
+            return self_mask(self.queries, causal=self.causal, window=self.window)
+        return cross_mask(self.queries.segments_RL, self.keys.segments_RL)
+
+    @cached_property
+    def sentences(self) -> Any:
+        """Where they lie, for the fast path."""
+        return kernels.Sentences(self.queries.segments_RL, self.keys.segments_RL)
 
 
 def self_mask(rows: Rows, *, causal: bool, window: int = 0) -> Tensor:

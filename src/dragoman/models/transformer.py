@@ -18,15 +18,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from dragoman import kernels
 from dragoman.config import ModelConfig
 from dragoman.models.api import Model, Rows, State
 from dragoman.models.attention import (
     Linear,
     MultiHeadAttention,
     RelativeBias,
-    cross_mask,
+    Sight,
     rotate,
-    self_mask,
 )
 
 __all__ = ["Transformer", "sinusoids"]
@@ -70,11 +70,17 @@ class Embedding(nn.Module):
 
     def forward(self, ids: Tensor, positions: Tensor, longest: int) -> Tensor:
         """… M from ids and positions, which are all below `longest`."""
+        weight = self.pieces.weight
+        if self.kind == "sinusoidal" and longest > len(self.table):
+            self.table = sinusoids(max(256, 2 * longest), weight.shape[-1]).to(weight.device)
+        if self.kind != "learned" and kernels.usable(weight):
+            table = self.table if self.kind == "sinusoidal" else None
+            rate = self.dropout if self.training else 0.0
+            fast: Tensor = kernels.embed(ids, weight, self.scale, positions, table, rate)
+            return fast
         x: Tensor = self.pieces(ids) * self.scale
         if self.kind == "sinusoidal":
-            if longest > len(self.table):
-                self.table = sinusoids(max(256, 2 * longest), x.shape[-1]).to(self.pieces.weight)
-            x = x + self.table[positions]
+            x = x + self.table[positions].to(x.dtype)
         elif self.kind == "learned":
             # Past the last learned position there is nothing better than the last.
             x = x + self.positions(positions.clamp(max=self.positions.num_embeddings - 1))
@@ -95,6 +101,10 @@ class FeedForward(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """… M from … M, each position by itself."""
+        if self.activation == "relu" and kernels.usable(x) and not self.dropout:
+            w1, w2 = self.inner, self.outer
+            fast: Tensor = kernels.relu_feed_forward(x, (w1.weight, w1.bias), (w2.weight, w2.bias))
+            return fast
         if self.activation == "relu":
             inner = F.relu(self.inner(x))
         elif self.activation == "gelu":
@@ -105,10 +115,36 @@ class FeedForward(nn.Module):
         return out
 
 
-def _norm(config: ModelConfig) -> nn.Module:
-    if config.norm_kind == "rms":
-        return nn.RMSNorm(config.d_model, eps=1e-6)
-    return nn.LayerNorm(config.d_model, eps=1e-6)
+class LayerNorm(nn.LayerNorm):
+    """To mean 0 and variance 1, then gain and bias, which keep full precision (§3.1)."""
+
+    full_precision = True
+
+    def forward(self, x: Tensor) -> Tensor:
+        """… M from … M."""
+        if kernels.usable(x):
+            fast: Tensor = kernels.norm(x, self.weight, self.bias, self.eps)
+            return fast
+        return super().forward(x)
+
+
+class RMSNorm(nn.RMSNorm):
+    """To mean square 1, then gain."""
+
+    full_precision = True
+    bias = None
+
+    def forward(self, x: Tensor) -> Tensor:
+        """… M from … M."""
+        if kernels.usable(x):
+            fast: Tensor = kernels.norm(x, self.weight, None, self.eps)
+            return fast
+        return super().forward(x)
+
+
+def _norm(config: ModelConfig) -> LayerNorm | RMSNorm:
+    kind = RMSNorm if config.norm_kind == "rms" else LayerNorm
+    return kind(config.d_model, eps=1e-6)
 
 
 class Residual(nn.Module):
@@ -122,9 +158,21 @@ class Residual(nn.Module):
 
     def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
         """x with what the sub-layer makes of it added."""
+        y = sublayer(self.norm(x) if self.pre else getattr(x, "again", x))
+        if kernels.usable(x) and kernels.usable(y):
+            return self._fast(x, y)
+        x = x + F.dropout(y, self.dropout, self.training)
+        return x if self.pre else self.norm(x)
+
+    def _fast(self, x: Tensor, y: Tensor) -> Tensor:
+        rate = self.dropout if self.training else 0.0
         if self.pre:
-            return x + F.dropout(sublayer(self.norm(x)), self.dropout, self.training)
-        out: Tensor = self.norm(x + F.dropout(sublayer(x), self.dropout, self.training))
+            total: Tensor = kernels.add(x, y, rate)
+            return total
+        norm = self.norm
+        out: Tensor
+        out, again = kernels.add_and_norm(x, y, norm.weight, norm.bias, norm.eps, rate)
+        out.again = again  # type: ignore[attr-defined] # for the next sub-layer; see the kernel
         return out
 
 
@@ -147,10 +195,13 @@ class SelfAttention(nn.Module):
         """What relative positions add to the scores."""
         return self.relative(queries, keys) if self.relative is not None else None
 
-    def forward(self, x: Tensor, positions: Tensor, mask: Tensor) -> Tensor:
+    def forward(self, x: Tensor, sight: Sight) -> Tensor:
         """R T M from R T M."""
+        if self.attention.is_fast(x) and not self.rotary and self.relative is None:
+            return self.attention.attend_fast(x, None, sight)
+        positions = sight.queries.positions_RL
         q, k, v = self.project(x, positions)
-        return self.attention.attend(q, k, v, mask, self.bias(positions, positions))
+        return self.attention.attend(q, k, v, sight.mask, self.bias(positions, positions))
 
 
 class EncoderLayer(nn.Module):
@@ -163,9 +214,9 @@ class EncoderLayer(nn.Module):
         self.feed_forward = FeedForward(config)
         self.around_feed_forward = Residual(config)
 
-    def forward(self, x: Tensor, positions: Tensor, mask: Tensor) -> Tensor:
+    def forward(self, x: Tensor, sight: Sight) -> Tensor:
         """R S M from R S M."""
-        x = self.around_attention(x, lambda y: self.attention(y, positions, mask))
+        x = self.around_attention(x, lambda y: self.attention(y, sight))
         out: Tensor = self.around_feed_forward(x, self.feed_forward)
         return out
 
@@ -203,13 +254,16 @@ class DecoderLayer(nn.Module):
         a = self.source_attention
         return a.attend(a.split(a.query(x)), k, v, mask)
 
-    def forward(
-        self, x: Tensor, positions: Tensor, mask: Tensor, memory: Tensor, source_mask: Tensor
-    ) -> Tensor:
+    def forward(self, x: Tensor, sight: Sight, memory: Tensor, source_sight: Sight) -> Tensor:
         """R T M from R T M, all positions at once."""
-        k, v = self.source(memory)
-        x = self.around_attention(x, lambda y: self.attention(y, positions, mask))
-        x = self.around_source(x, lambda y: self.look_at_source(y, k, v, source_mask))
+
+        def attend_to_source(y: Tensor) -> Tensor:
+            if self.source_attention.is_fast(y):
+                return self.source_attention.attend_fast(y, memory, source_sight)
+            return self.look_at_source(y, *self.source(memory), source_sight.mask)
+
+        x = self.around_attention(x, lambda y: self.attention(y, sight))
+        x = self.around_source(x, attend_to_source)
         out: Tensor = self.around_feed_forward(x, self.feed_forward)
         return out
 
@@ -302,28 +356,28 @@ class Transformer(Model):
 
     def encode(self, source: Rows) -> Tensor:
         """The encoder's output, R S M."""
-        mask = self_mask(source, causal=False, window=self.config.window)
+        sight = Sight(source, window=self.config.window)
         x: Tensor = self.embedding(source.ids_RL, source.positions_RL, source.ids_RL.shape[1])
         for layer in self.encoder:
-            x = layer(x, source.positions_RL, mask)
+            x = layer(x, sight)
         out: Tensor = self.encoder_norm(x)
         return out
 
     def features(self, source: Rows, target: Rows) -> Tensor:
         """See Model."""
         memory = self.encode(source)
-        mask = self_mask(target, causal=True, window=self.config.window)
-        source_mask = cross_mask(target.segments_RL, source.segments_RL)
+        sight = Sight(target, causal=True, window=self.config.window)
+        source_sight = Sight(target, source)
         length = target.ids_RL.shape[1]
         x: Tensor = self.target_embedding(target.ids_RL, target.positions_RL, length)
         for layer in self.decoder:
-            x = layer(x, target.positions_RL, mask, memory, source_mask)
+            x = layer(x, sight, memory, source_sight)
         out: Tensor = self.decoder_norm(x)
         return out
 
-    def logits(self, features: Tensor) -> Tensor:
+    def output_weight(self) -> Tensor:
         """See Model."""
-        return F.linear(features, self.projection.weight)
+        return self.projection.weight
 
     def _decoder(self) -> list[DecoderLayer]:
         return [layer for layer in self.decoder if isinstance(layer, DecoderLayer)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 import torch
@@ -14,7 +15,14 @@ from torch import Tensor, nn
 
 from dragoman.errors import ModelError
 
-__all__ = ["adopt_weights", "get_weights", "read_tensors", "set_weights", "write_tensors"]
+__all__ = [
+    "adopt_weights",
+    "check_shapes",
+    "get_weights",
+    "read_tensors",
+    "set_weights",
+    "write_tensors",
+]
 
 
 def get_weights(model: nn.Module) -> dict[str, Tensor]:
@@ -43,7 +51,13 @@ def adopt_weights(model: nn.Module, weights: dict[str, Tensor], *, where: str) -
 
 def _check(model: nn.Module, weights: dict[str, Tensor], where: str) -> None:
     wanted = {name: tuple(parameter.shape) for name, parameter in model.named_parameters()}
-    found = {name: tuple(tensor.shape) for name, tensor in weights.items()}
+    check_shapes({n: tuple(t.shape) for n, t in weights.items()}, wanted, where=where)
+
+
+def check_shapes(
+    found: Mapping[str, tuple[int, ...]], wanted: Mapping[str, tuple[int, ...]], *, where: str
+) -> None:
+    """Refuse tensors of another model, naming the first that is too many, missing or misshapen."""
     for name in sorted(wanted.keys() | found.keys()):
         if wanted.get(name) != found.get(name):
             raise ModelError(
@@ -67,13 +81,15 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
     return tensors
 
 
-def write_tensors(tensors: dict[str, Tensor], path: Path) -> None:
+def write_tensors(
+    tensors: dict[str, Tensor], path: Path, metadata: dict[str, str] | None = None
+) -> None:
     """Write a safetensors file; the caller makes it atomic."""
     path.touch()
     mode = path.stat().st_mode
     plain = {name: tensor.detach().contiguous().cpu() for name, tensor in tensors.items()}
     try:
-        save_file(plain, path)
+        save_file(plain, path, metadata)
     except SafetensorError as error:
         # A full disk is an OSError to everybody else.
         if found := re.search(r"os error (\d+)", str(error)):

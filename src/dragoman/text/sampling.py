@@ -24,7 +24,7 @@ from dragoman.text.tokenizer import Tokenizer
 
 __all__ = ["SubwordSampler"]
 
-SLOTS: Final = 64
+SLOTS: Final = 32
 """Draws of a word before they repeat: enough for what is likely, few enough to be remembered."""
 
 

@@ -1,0 +1,83 @@
+"""Many bf16 gradients into one fp32 vector, and the sum of their squares, in one launch."""
+
+# C chunks of the vector, P programs
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from dragoman.kernels.sums import sum_partials
+
+__all__ = ["Gather"]
+
+CHUNK = 65_536
+"""Elements that a program moves."""
+
+
+class Gather:
+    """Moves tensors of given sizes to their places in a vector.
+
+    The kernel finds the tensors by their addresses, which are written to the device before each
+    use; in a captured graph they stay what they were.
+    """
+
+    def __init__(self, sizes: Sequence[int], device: torch.device) -> None:
+        starts = accumulate(sizes, initial=0)
+        pieces = [
+            (number, first, min(CHUNK, size - first), start + first)
+            for number, (size, start) in enumerate(zip(sizes, starts, strict=False))
+            for first in range(0, size, CHUNK)
+        ]
+        self._pieces_C4 = torch.tensor(pieces, dtype=torch.int64, device=device)
+        self._even = all(size % 8 == 0 for size in sizes)
+        self._addresses = torch.empty(len(sizes), dtype=torch.int64, device=device)
+        self._on_host: list[Tensor] = []  # what a copy in a graph reads must stay where it is
+
+    def __call__(self, tensors: Sequence[Tensor], into: Tensor, *, add: bool) -> Tensor:
+        """Copy or add the tensors to `into`; the sum of the squares of what is there then."""
+        addresses = torch.tensor([t.data_ptr() for t in tensors], dtype=torch.int64)
+        if into.is_cuda:
+            addresses = addresses.pin_memory()
+            if torch.cuda.is_current_stream_capturing():
+                self._on_host.append(addresses)
+        self._addresses.copy_(addresses, non_blocking=True)
+        aligned = self._even and all(t.data_ptr() % 16 == 0 for t in tensors)
+        C = len(self._pieces_C4)
+        partial_C1 = torch.empty(C, 1, dtype=torch.float32, device=into.device)
+        gather_gradients[(C,)](
+            *(self._addresses, self._pieces_C4, into, partial_C1),
+            **{"ADD": add, "ALIGNED": aligned, "CHUNK": CHUNK, "BLOCK": 4096, "num_warps": 8},
+        )
+        return sum_partials(partial_C1, torch.float32)[0]
+
+
+@triton.jit
+def gather_gradients(
+    addresses, pieces, into, partial,
+    ADD: tl.constexpr, ALIGNED: tl.constexpr, CHUNK: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """One chunk."""
+    piece = pieces + tl.program_id(0) * 4
+    address = tl.load(addresses + tl.load(piece))
+    first, count, start_of_place = tl.load(piece + 1), tl.load(piece + 2), tl.load(piece + 3)
+    if ALIGNED:  # wide loads and stores
+        address = tl.multiple_of(address, 16)
+        first, count = tl.multiple_of(first, 8), tl.multiple_of(count, 8)
+        start_of_place = tl.multiple_of(start_of_place, 8)
+    source = address.to(tl.pointer_type(tl.bfloat16)) + first
+    place = into + start_of_place
+    total = tl.zeros([BLOCK], tl.float32)
+    for start in range(0, CHUNK, BLOCK):
+        at = start + tl.arange(0, BLOCK)
+        value = tl.load(source + at, mask=at < count, other=0.0).to(tl.float32)
+        if ADD:
+            value += tl.load(place + at, mask=at < count, other=0.0)
+        tl.store(place + at, value, mask=at < count)
+        total += value * value
+    tl.store(partial + tl.program_id(0), tl.sum(total))
