@@ -1,0 +1,92 @@
+"""What a training step must compute: the matrix products of its real tokens, and nothing else.
+
+A product of an m×k and a k×n matrix takes 2·m·n·k operations. With M = d_model, F = d_ff,
+K = heads·d_k, V = heads·d_v, and s and t source and target tokens, the forward pass needs
+
+    each encoder layer   s · 2·(2·M·K + 2·M·V)         queries, keys, values, output
+                         s · 2·(2·M·F)                 feed-forward; 3·M·F if gated
+                         2·(K + V) · Σ sᵢ²             scores and weighted values
+    each decoder layer   t · 2·(2·M·K + 2·M·V)         self-attention
+                         t · 2·(M·K + M·V)             attention to the source: queries, output
+                         s · 2·(M·K + M·V)             attention to the source: keys, values
+                         t · 2·(2·M·F)                 feed-forward; 3·M·F if gated
+                         2·(K + V) · Σ tᵢ(tᵢ + 1)/2    a position sees itself and its past
+                         2·(K + V) · Σ tᵢ·sᵢ
+    vocabulary           t · 2·M·vocabulary
+
+where i runs over the sentences: no sentence sees another. The backward pass needs twice as much,
+the gradients of both factors of every product. Padding, masked scores, softmax, norms, dropout
+and the optimiser count nothing, so whatever a step spends on them is lost share.
+"""
+
+# N sentences
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dragoman.config import Config, ModelConfig
+from dragoman.data.batches import Batch
+
+__all__ = ["Lengths", "attention_flops", "linear_flops", "sentence_lengths", "training_flops"]
+
+Counts: TypeAlias = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Lengths:
+    """Positions of every sentence on both sides, marks included."""
+
+    source_N: Counts
+    target_N: Counts
+
+
+def sentence_lengths(batches: Iterable[Batch]) -> Lengths:
+    """The lengths of all sentences of some batches."""
+    source, target = [], []
+    for batch in batches:
+        for source_L, target_L in zip(batch.source_segments, batch.target_segments, strict=True):
+            source.append(np.bincount(source_L)[1:])  # segment 0 is padding
+            target.append(np.bincount(target_L)[1:])
+    return Lengths(np.concatenate(source), np.concatenate(target))
+
+
+def training_flops(config: Config, lengths: Lengths) -> int:
+    """Operations of training on these sentences once; R-Drop passes over them twice."""
+    linear = linear_flops(config.model, config.tokenizer.vocabulary, lengths)
+    passes = 2 if config.training.r_drop else 1
+    return 3 * passes * (linear + attention_flops(config.model, lengths))
+
+
+def linear_flops(config: ModelConfig, vocabulary: int, lengths: Lengths) -> int:
+    """Forward products with weights."""
+    s, t = int(lengths.source_N.sum()), int(lengths.target_N.sum())
+    M = config.d_model
+    one_pair = M * config.heads * (config.d_k + config.d_v)  # one of Q and K, one of V and O
+    feed_forward = (3 if config.activation == "swiglu" else 2) * M * config.d_ff
+    encoder = config.encoder_layers * s * (2 * one_pair + feed_forward)
+    decoder = config.decoder_layers * (t * (3 * one_pair + feed_forward) + s * one_pair)
+    return 2 * (encoder + decoder + t * M * vocabulary)
+
+
+def attention_flops(config: ModelConfig, lengths: Lengths) -> int:
+    """Forward products of scores and weighted values that the masks let through."""
+    s_N, t_N = lengths.source_N, lengths.target_N
+    past_and_future = 2 * _past(s_N, config.window) - int(s_N.sum())  # itself once
+    encoder = config.encoder_layers * past_and_future
+    decoder = config.decoder_layers * (_past(t_N, config.window) + int((s_N * t_N).sum()))
+    return 2 * config.heads * (config.d_k + config.d_v) * (encoder + decoder)
+
+
+def _past(lengths_N: Counts, window: int) -> int:
+    """Pairs of a position and one it sees among itself and those before it."""
+    seen = lengths_N * (lengths_N + 1) // 2
+    if window:
+        beyond = np.maximum(lengths_N - window - 1, 0)
+        seen = seen - beyond * (beyond + 1) // 2
+    return int(seen.sum())
