@@ -58,7 +58,7 @@ def test_every_draw_spells_the_same_text(tokenizer: Tokenizer) -> None:
 
 
 def test_draws_differ_by_seed_and_from_the_usual_segmentation(tokenizer: Tokenizer) -> None:
-    batch = ids(tokenizer, sentences(50))
+    batch = ids(tokenizer, sentences(200))
     sampler = SubwordSampler(tokenizer, 0.3)
     usual = [sequence.tolist() for sequence in batch]
     assert sampler(batch, 1) != usual
@@ -100,3 +100,12 @@ print(SubwordSampler(tokenizer, 0.3)(ids, 7))
     ).stdout
     here = SubwordSampler(tokenizer, 0.3)(ids(tokenizer, sentences(20)), 7)
     assert found.strip() == repr(here)
+
+
+def test_forgetting_changes_nothing(bpe: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
+    batch = ids(bpe, sentences(100))
+    expected = SubwordSampler(bpe, 0.3)(batch, 1)
+    monkeypatch.setattr("dragoman.text.sampling.REMEMBERED", 7)
+    sampler = SubwordSampler(bpe, 0.3)
+    assert sampler(batch, 1) == expected
+    assert len(sampler._drawn) <= 7

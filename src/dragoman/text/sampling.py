@@ -13,7 +13,7 @@ import math
 import zlib
 from bisect import bisect_right
 from collections.abc import Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -26,6 +26,9 @@ __all__ = ["SubwordSampler"]
 
 SLOTS: Final = 32
 """Draws of a word before they repeat: enough for what is likely, few enough to be remembered."""
+
+REMEMBERED: Final = 500_000
+"""Draws that are remembered, some 100 MB; then all are forgotten, and drawn again as they were."""
 
 
 class SubwordSampler:
@@ -57,6 +60,8 @@ class SubwordSampler:
                 key = (word, next(chosen))
                 pieces = drawn.get(key)
                 if pieces is None:
+                    if len(drawn) >= REMEMBERED:
+                        drawn.clear()
                     pieces = drawn[key] = self._draw(*key)
                 ids += pieces
             sampled.append(ids)
@@ -86,15 +91,25 @@ class SubwordSampler:
         usual = self.tokenizer.encode(word)
         if any(part not in vocabulary for part in parts) or not self.tokenizer.is_plain(usual):
             return usual  # bytes and symbols of the user have no merges
+
+        def worth(left: str, right: str) -> float:
+            merged = vocabulary.get(left + right)
+            return -math.inf if merged is None else scores[merged]
+
+        worths = [worth(*pair) for pair in pairwise(parts)]
         while True:
             best, place = -math.inf, -1
-            for i in range(len(parts) - 1):
-                merged = vocabulary.get(parts[i] + parts[i + 1])
-                if merged is not None and scores[merged] > best and chances.next() >= self.alpha:
-                    best, place = scores[merged], i
+            for i, score in enumerate(worths):
+                if score > best and chances.next() >= self.alpha:
+                    best, place = score, i
             if place < 0:
                 return [vocabulary[part] for part in parts]
             parts[place : place + 2] = [parts[place] + parts[place + 1]]
+            del worths[place]  # and the pairs beside it have changed
+            if place > 0:
+                worths[place - 1] = worth(parts[place - 1], parts[place])
+            if place < len(worths):
+                worths[place] = worth(parts[place], parts[place + 1])
 
 
 class _Chances:
