@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test format clean
+.PHONY: demo test drill format clean
 
 demo: $(VENV)/installed
 	$(BIN)/dragoman demo
@@ -14,6 +14,10 @@ test: $(VENV)/installed
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/pytest -n 2 --dist loadscope
+
+# Kills a run 200 times, resumes it, and compares every byte: docs/checkpoints.md. Minutes.
+drill: $(VENV)/installed
+	$(BIN)/python tests/drill --kills 200
 
 format: $(VENV)/installed
 	$(BIN)/ruff format

@@ -18,7 +18,7 @@ from dragoman.cli import _spread
 from dragoman.config import Config, preset_names
 from dragoman.data.prepare import Prepared
 from dragoman.models.weights import read_tensors
-from dragoman.training.checkpoint import list_checkpoints
+from dragoman.training.checkpoint import Checkpoint, list_checkpoints
 
 from .conftest import Result, reversals, write_pairs
 
@@ -233,7 +233,7 @@ def test_train_resume_average_info_and_plot(
 
     text = good(command("average", run, "--out", tmp_path / "mean", "--last", 2))
     assert text == f"{tmp_path / 'mean'}: average of 2: step-00000004, step-00000005\n"
-    two = [read_tensors(path / "weights.safetensors") for path in list_checkpoints(run)[-2:]]
+    two = [Checkpoint(path).weights() for path in list_checkpoints(run)[-2:]]
     mean = read_tensors(tmp_path / "mean/weights.safetensors")
     for name, tensor in mean.items():
         torch.testing.assert_close(tensor, (two[0][name] + two[1][name]) / 2)

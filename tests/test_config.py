@@ -126,7 +126,7 @@ def test_the_base_model_is_the_papers() -> None:
     assert (training.beta1, training.beta2, training.epsilon) == (0.9, 0.98, 1e-9)
     assert (training.schedule, training.warmup_steps, training.learning_rate) == ("paper", 4000, 1)
     assert (training.label_smoothing, training.steps, training.average) == (0.1, 100_000, 5)
-    assert training.batch_tokens == 25_000
+    assert training.batch_tokens == 25_344
     assert (search.beam, search.length_penalty, search.max_extra) == (4, 0.6, 50)
     assert (config.tokenizer.kind, config.tokenizer.vocabulary) == ("bpe", 37_000)
 
@@ -384,12 +384,16 @@ def page() -> str:
         hints = typing.get_type_hints(section)
         defaults = {field.name: field.default for field in dataclasses.fields(section)}
         for key, text in explain(section).items():
-            choices = typing.get_args(hints[key]) if "Literal" in str(hints[key]) else ()
+            choices = typing.get_args(hints[key]) if is_choice(hints[key]) else ()
             meaning = text.replace("|", "\\|")
             if len(choices) > 1:
                 meaning += f" One of: {', '.join(map(str, choices))}."
             lines.append(f"| `{key}` | {_shown(defaults[key])} | {meaning} |")
     return "\n".join(lines) + "\n"
+
+
+def is_choice(hint: object) -> bool:
+    return typing.get_origin(hint) is Literal
 
 
 def _shown(value: object) -> str:

@@ -26,6 +26,7 @@ from dragoman.console import (
     read_corpus,
     read_lines,
     say,
+    sets_of,
     show,
 )
 from dragoman.errors import ConfigError, DragomanError
@@ -42,6 +43,10 @@ tokenizer_app = typer.Typer(
     help="Train a tokeniser, or use one.", no_args_is_help=True, rich_markup_mode=None
 )
 app.add_typer(tokenizer_app, name="tokenizer")
+bench_app = typer.Typer(
+    help="Measure how fast this machine is.", no_args_is_help=True, rich_markup_mode=None
+)
+app.add_typer(bench_app, name="bench")
 
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 """What Typer raises at a misspelt option or command; it exports the name no longer."""
@@ -184,6 +189,7 @@ def doctor(
 def tokenizer_train(
     files: Files,
     out: Annotated[Path, typer.Option(help="The directory to make.")],
+    add: Add = None,
     preset: Preset = "base",
     set_: Set = None,
     languages: Languages = None,
@@ -193,7 +199,7 @@ def tokenizer_train(
     from dragoman.text.tokenizer import Tokenizer
 
     config = read_config(preset, set_, languages, files)
-    pairs = read_corpus(files, None, config)
+    pairs = read_corpus(files, add, config)
     learned = Tokenizer.train((side for pair in pairs for side in pair[:2]), config.tokenizer)
     with atomic_directory(out) as directory:
         learned.save(directory)
@@ -241,6 +247,13 @@ def train(
         typer.Argument(help="Aligned files, or a directory that dragoman prepare made."),
     ] = None,
     valid: Valid = None,
+    test: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FILES",
+            help="More pairs, scored at every validation, never chosen by; may be given again.",
+        ),
+    ] = None,
     preset: Preset = "base",
     set_: Set = None,
     languages: Languages = None,
@@ -258,14 +271,20 @@ def train(
     from dragoman.training import run as runs
 
     if resume is not None:
-        if files or valid or out or languages:
+        if files or valid or test or out or languages:
             raise ConfigError("--resume RUN needs nothing but --set; its files are known")
         outcome = runs.resume(resume, set_ or (), quiet=quiet)
     else:
         config = read_config(preset, set_, languages, files or [])
         with counter() as progress:
             outcome = runs.train(
-                config, *(files or ()), valid=valid or (), run=out, quiet=quiet, progress=progress
+                config,
+                *(files or ()),
+                valid=valid or (),
+                tests=sets_of(test or []),
+                run=out,
+                quiet=quiet,
+                progress=progress,
             )
     if outcome.signal is not None:
         raise typer.Exit(128 + outcome.signal)
@@ -399,6 +418,27 @@ def evaluate(
     if out is not None:
         atomic_write(out, "".join(f"{line}\n" for line in found.hypotheses))
     show(found.to_json() if as_json else str(found))
+
+
+@bench_app.command("train")
+def bench_train(
+    preset: Preset = "base",
+    set_: Set = None,
+    against: Annotated[
+        bool, typer.Option("--against", help="Compare with Marian and nn.Transformer.")
+    ] = False,
+    steps: Annotated[int | None, typer.Option(min=1, help="Steps of a round.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Time training steps on made-up sentences.
+
+    Speed, share of what the device can do, and where the time goes; docs/bench.md.
+    """
+    config = read_config(preset, set_, None, [])
+    from dragoman.bench.train import measure
+
+    report = measure(config, preset, steps=steps, against=against, say=say)
+    show(report.to_dict() if as_json else "\n".join(report.lines()))
 
 
 @app.command()

@@ -200,12 +200,15 @@ class TrainingConfig:
     """Optimiser steps; the run may end earlier by `patience` or `minutes`."""
     minutes: float = 0.0
     """Stop after this many minutes of training, resumed time included (0: no limit)."""
-    batch_tokens: int = 25_000
-    """Positions of a step's batch on each side, padding included, over all devices."""
+    batch_tokens: int | Literal["auto"] = 25_344
+    """Positions of a step's batch on each side, padding included, over all devices; auto: as many
+    as fit in 90% of the GPUs' memory, found out before the first step; 4096 on a CPU. The default
+    is the paper's 25,000, rounded to 99 rows of 256, which fill a GPU of 132 multiprocessors."""
     accumulate: int = 1
     """Slices a step's batch is computed in; more slices need less memory, same result."""
-    optimizer: Literal["adam"] = "adam"
-    """Adam, decoupled from weight decay (AdamW) when that is not 0."""
+    optimizer: Literal["adam", "muon"] = "adam"
+    """Adam (AdamW when `weight_decay` is not 0), or Muon, which makes the momentum of the linear
+    layers' matrices orthogonal and leaves the rest to Adam; takes Adam's learning rates."""
     beta1: float = 0.9
     """Adam's first moment."""
     beta2: float = 0.98
@@ -214,9 +217,9 @@ class TrainingConfig:
     """Adam's ε."""
     weight_decay: float = 0.0
     """Decoupled weight decay of the matrices."""
-    schedule: Literal["paper", "inverse-sqrt", "cosine", "constant"] = "paper"
+    schedule: Literal["paper", "inverse-sqrt", "cosine", "linear", "constant"] = "paper"
     """The paper's (eq. 3), or one that warms up to `learning_rate` and then falls with the square
-    root of the step, falls along a cosine to a tenth at `steps`, or stays."""
+    root of the step, along a cosine to a tenth at `steps`, on a line to 0 at `steps`, or stays."""
     learning_rate: float = 1.0
     """Factor of the paper's schedule; the peak of the others."""
     warmup_steps: int = 4000
@@ -253,15 +256,34 @@ class TrainingConfig:
     """CPU threads of arithmetic (0: as many as cores); the number changes the last bits."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Where to compute."""
+    sharding: Literal["auto", "none", "full"] = "auto"
+    """Whether each rank keeps all weights, moments and gradients, or a share of them (full: FSDP2);
+    auto: a share if all would fill more than 60% of a GPU's memory."""
+    timeout_seconds: float = 600.0
+    """A rank that says nothing for so long, or keeps the others waiting for so long, is given up:
+    all stop, and say which one it was."""
+    spike: float = 10.0
+    """A step is skipped if its loss is this many times the recent mean, or not finite."""
     max_bad_steps: int = 5
-    """Steps in a row with a loss that is not finite before the run stops."""
+    """Steps in a row that are skipped before the run stops."""
+    deterministic: bool = False
+    """Only kernels that give the same bits every time; matters on a GPU, where it costs a little
+    speed and makes a resumed run equal an uninterrupted one bit for bit."""
+
+    @property
+    def tokens(self) -> int:
+        """`batch_tokens` as a number, whether or not it has been found out."""
+        return 4096 if self.batch_tokens == "auto" else self.batch_tokens
 
     def __post_init__(self) -> None:
-        _at_least("training", self, 1, "steps", "accumulate", "warmup_steps", "batch_tokens")
+        _at_least("training", self, 1, "steps", "accumulate", "warmup_steps", "timeout_seconds")
+        if self.batch_tokens != "auto":
+            _at_least("training", self, 1, "batch_tokens")
         _at_least("training", self, 1, "validate_every", "checkpoint_every", "keep_checkpoints")
         _at_least("training", self, 1, "average", "log_every", "max_bad_steps")
         _at_least("training", self, 0, "minutes", "weight_decay", "clip_norm", "r_drop", "patience")
         _at_least("training", self, 0, "validate_sentences", "threads", "seed")
+        _need(self.spike > 1, f"training.spike = {self.spike} must be above 1; try 10")
         _fraction("training", self, "beta1", "beta2", "label_smoothing", "ema")
         _need(
             self.learning_rate > 0,
@@ -322,7 +344,8 @@ class Config:
             f"{self.data.max_length} and its end mark; try {self.data.max_length + 1}",
         )
         _need(
-            self.training.batch_tokens >= self.data.row_length * self.training.accumulate,
+            self.training.batch_tokens == "auto"
+            or self.training.batch_tokens >= self.data.row_length * self.training.accumulate,
             f"training.batch_tokens = {self.training.batch_tokens} is less than "
             f"training.accumulate = {self.training.accumulate} rows of data.row_length = "
             f"{self.data.row_length}; try {self.data.row_length * self.training.accumulate}",
@@ -431,6 +454,12 @@ def _replace(settings: Any, section: str, table: dict[str, Any], where: str) -> 
 def _coerce(value: Any, hint: Any, where: str) -> Any:
     """The value as the field's type; TOML's integers are welcome where a float is meant."""
     origin = typing.get_origin(hint)
+    if origin is typing.Union:  # a number, or a word in its place
+        number, words = typing.get_args(hint)
+        if isinstance(value, str) and value not in typing.get_args(words):
+            (word,) = typing.get_args(words)
+            raise ConfigError(f"{where} = {value!r} must be a whole number, or {word}")
+        return value if isinstance(value, str) else _coerce(value, number, where)
     if origin is Literal:
         choices = [str(choice) for choice in typing.get_args(hint)]
         if value in typing.get_args(hint):

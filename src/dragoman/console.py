@@ -28,6 +28,7 @@ __all__ = [
     "read_corpus",
     "read_lines",
     "say",
+    "sets_of",
     "show",
 ]
 
@@ -57,12 +58,17 @@ def read_corpus(files: Sequence[Path], more: Sequence[Path] | None, config: Conf
     first = corpus(files, languages=languages)
     if not more:
         return first
-    paths, parts = list(more), [first]
-    while paths:
-        size = 1 if holds_both(paths[0]) else 2
-        parts.append(corpus(paths[:size], languages=languages))
-        del paths[:size]
-    return Concatenated(parts)
+    return Concatenated([first, *(corpus(s, languages=languages) for s in sets_of(more))])
+
+
+def sets_of(files: Sequence[Path]) -> list[list[Path]]:
+    """The files of several corpora, one after another, as one list a corpus."""
+    sets, rest = [], list(files)
+    while rest:
+        size = 1 if holds_both(rest[0]) else 2
+        sets.append(rest[:size])
+        del rest[:size]
+    return sets
 
 
 def holds_both(path: Path) -> bool:

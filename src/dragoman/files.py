@@ -20,10 +20,13 @@ __all__ = [
     "TEMPORARY",
     "atomic_directory",
     "atomic_write",
+    "cause",
     "explained",
+    "put_directory",
     "reason",
     "remove_leftovers",
     "sync_directory",
+    "write_synced",
 ]
 
 TEMPORARY = ".tmp-"
@@ -63,6 +66,14 @@ def atomic_write(path: Path, content: bytes | str) -> None:
         sync_directory(path.parent)
 
 
+def write_synced(path: Path, text: str) -> None:
+    """Write a file of an unfinished directory, as UTF-8, and bring it to the disk."""
+    with path.open("wb") as file:
+        file.write(text.encode("utf-8"))
+        file.flush()
+        os.fsync(file.fileno())
+
+
 @contextmanager
 def atomic_directory(path: Path, *, replace: bool = False) -> Iterator[Path]:
     """Fill the directory this yields; it becomes `path` when the block ends without an error.
@@ -80,11 +91,31 @@ def atomic_directory(path: Path, *, replace: bool = False) -> Iterator[Path]:
             temporary.chmod(0o777 & ~_umask())
             yield temporary
             _sync_tree(temporary)
-            _put(temporary, path, replace=replace)
+            if replace:
+                put_directory(temporary, path)
+            else:
+                temporary.rename(path)  # replaces an empty directory and fails on a full one
         except BaseException:
             shutil.rmtree(temporary, ignore_errors=True)
             raise
         sync_directory(path.parent)
+
+
+def put_directory(temporary: Path, path: Path) -> None:
+    """Rename into place; what was there is moved aside first and removed last."""
+    if not path.exists():
+        temporary.rename(path)
+        return
+    old = Path(tempfile.mkdtemp(prefix=f"{TEMPORARY}{path.name}-old-", dir=path.parent))
+    try:
+        path.rename(old / path.name)
+        try:
+            temporary.rename(path)
+        except OSError:
+            (old / path.name).rename(path)
+            raise
+    finally:
+        shutil.rmtree(old, ignore_errors=True)
 
 
 def remove_leftovers(directory: Path) -> None:
@@ -107,23 +138,6 @@ def sync_directory(path: Path) -> None:
             os.close(handle)
 
 
-def _put(temporary: Path, path: Path, *, replace: bool) -> None:
-    """Rename into place; what was there is moved aside first and removed last."""
-    if not replace or not path.exists():
-        temporary.rename(path)  # replaces an empty directory and fails on a full one
-        return
-    old = Path(tempfile.mkdtemp(prefix=f"{TEMPORARY}{path.name}-old-", dir=path.parent))
-    try:
-        path.rename(old / path.name)
-        try:
-            temporary.rename(path)
-        except OSError:
-            (old / path.name).rename(path)
-            raise
-    finally:
-        shutil.rmtree(old, ignore_errors=True)
-
-
 def _sync_tree(directory: Path) -> None:
     for folder, _, names in os.walk(directory, topdown=False):
         for name in names:
@@ -133,7 +147,10 @@ def _sync_tree(directory: Path) -> None:
 
 
 def _umask() -> int:
-    mask = os.umask(0)
+    with suppress(OSError, ValueError):
+        status = Path("/proc/self/status").read_text(encoding="utf-8")
+        return int(status.partition("\nUmask:")[2].split("\n")[0], 8)
+    mask = os.umask(0o077)  # can only be read by setting it; other threads may see this value
     os.umask(mask)
     return mask
 
@@ -141,6 +158,11 @@ def _umask() -> int:
 def reason(error: OSError) -> str:
     """Why something could not be written, and what to do."""
     return _ADVICE.get(error.errno or 0, f"cannot be written ({error.strerror or error})")
+
+
+def cause(error: OSError) -> str:
+    """The first half of `reason`: why, without what to do."""
+    return reason(error).partition("; ")[0]
 
 
 @contextmanager

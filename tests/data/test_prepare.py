@@ -163,7 +163,10 @@ def test_long_lines_of_a_given_validation_set_are_kept_as_text(tmp_path, tokeniz
     )
     assert len(prepared.valid) == 2
     assert prepared.valid_source == ["kind", "x y z " * 50, "", "a\u2028b"]
-    assert "2 of them not in the loss" in " ".join(prepared.lines())
+    said = " ".join(prepared.lines())
+    assert "2 of them not in the loss (empty or above" in said
+    assert "dev.en, line 2; " in said
+    assert "dev.en, line 3" in said
 
 
 def test_the_settings_that_are_saved_are_those_of_a_given_tokeniser(tmp_path, tokenizer):

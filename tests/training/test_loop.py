@@ -15,11 +15,12 @@ from torch import Tensor
 import dragoman
 from dragoman.config import Config
 from dragoman.data.prepare import Prepared
-from dragoman.errors import DragomanError, ModelError, TrainingError
+from dragoman.errors import ModelError, TrainingError
 from dragoman.models.weights import read_tensors
 from dragoman.training import checkpoint as checkpoints
-from dragoman.training import loop
+from dragoman.training import loop, shards
 from dragoman.training.averaging import average
+from dragoman.training.checkpoint import Checkpoint
 from dragoman.training.loop import fit
 from dragoman.training.loss import Criterion
 from dragoman.training.run import resume, train
@@ -27,7 +28,7 @@ from dragoman.training.validation import Validation
 
 
 def weights(run: Path) -> dict[str, Tensor]:
-    return read_tensors(checkpoints.list_checkpoints(run)[-1] / "weights.safetensors")
+    return Checkpoint(checkpoints.list_checkpoints(run)[-1]).shards.all("weights/")
 
 
 def metrics(run: Path, kind: str = "train") -> list[dict[str, float]]:
@@ -97,7 +98,7 @@ def test_resumed_equals_uninterrupted_bit_for_bit(
     config = settings(tiny, f"training.ema={ema}", "data.subword_sampling=0.1")
     fit(config, prepared, tmp_path / "whole", quiet=True)
 
-    def dies(trainer: loop.Trainer, finite: bool) -> None:
+    def dies(trainer: loop.Trainer, result: object) -> None:
         if trainer.progress.step == 5:
             raise InterruptedError
 
@@ -109,11 +110,13 @@ def test_resumed_equals_uninterrupted_bit_for_bit(
     assert checkpoints.list_checkpoints(run)[-1].name == "step-00000004"
     torch.rand(100)  # whatever the process did in between must not matter
     fit(config, prepared, run, resume=True, quiet=True)
-    for name in ("weights", "optimizer", "generators", *(["average"] if ema else [])):
-        whole = read_tensors(tmp_path / "whole/checkpoints/step-00000006" / f"{name}.safetensors")
-        cut = read_tensors(run / "checkpoints/step-00000006" / f"{name}.safetensors")
-        assert whole.keys() == cut.keys()
-        assert all(torch.equal(whole[key], cut[key]) for key in whole), name
+    whole, cut = (
+        Checkpoint(r / "checkpoints/step-00000006").shards.all() for r in (tmp_path / "whole", run)
+    )
+    kinds = {"weights", "optimizer", "generators", *(["average"] if ema else [])}
+    assert {name.partition("/")[0] for name in whole} == kinds
+    assert whole.keys() == cut.keys()
+    assert [name for name in whole if not torch.equal(whole[name], cut[name])] == []
     models = [read_tensors(r / "model/weights.safetensors") for r in (tmp_path / "whole", run)]
     assert all(torch.equal(models[0][key], models[1][key]) for key in models[0])
     for kind in ("train", "valid"):
@@ -139,9 +142,9 @@ def poison(monkeypatch: pytest.MonkeyPatch, steps: set[int]) -> None:
     plain = Criterion.forward
     count = 0
 
-    def forward(self: Criterion, batch: object) -> tuple[Tensor, Tensor]:
+    def forward(self: Criterion, *inputs: object) -> tuple[Tensor, Tensor]:
         nonlocal count
-        loss, nll = plain(self, batch)  # type: ignore[arg-type]
+        loss, nll = plain(self, *inputs)  # type: ignore[arg-type]
         if not self.training:
             return loss, nll
         count += 1
@@ -160,7 +163,7 @@ def test_a_step_whose_loss_is_not_finite_is_skipped_and_said(
     poison(monkeypatch, {3, 4})
     run = tmp_path / "run"
     fit(settings(tiny, "training.checkpoint_every=1"), prepared, run, quiet=True)
-    saved = [read_tensors(p / "weights.safetensors") for p in checkpoints.list_checkpoints(run)]
+    saved = [Checkpoint(p).shards.all("weights/") for p in checkpoints.list_checkpoints(run)]
     assert all(tensor.isfinite().all() for tensor in saved[-1].values())
     # Checkpoints 2 to 6 are kept: 3 and 4 must equal 2.
     assert all(torch.equal(saved[0][n], saved[1][n]) for n in saved[0])
@@ -223,6 +226,17 @@ def test_resuming_what_is_no_run_says_so(tmp_path: Path) -> None:
         resume(tmp_path)
 
 
+def test_a_run_killed_before_it_had_a_config_is_begun_again(
+    tiny: Config, prepared: Prepared, tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "run.json").write_text(json.dumps({"data": str(prepared.path)}))
+    with pytest.raises(TrainingError, match=f"ended before its first step.* --out {run}"):
+        resume(run)
+    assert train(settings(tiny), prepared.path, run=run, quiet=True).step == 6
+
+
 @pytest.fixture(scope="module")
 def finished(tiny: Config, prepared: Prepared, tmp_path_factory: pytest.TempPathFactory) -> Path:
     run = tmp_path_factory.mktemp("finished") / "run"
@@ -243,7 +257,7 @@ def test_a_damaged_checkpoint_falls_back_to_the_one_before(
 ) -> None:
     run = copy(finished, tmp_path / "run")
     newest = checkpoints.list_checkpoints(run)[-1]
-    file = newest / "weights.safetensors"
+    file = newest / "rank-0000.safetensors"
     if damage == "truncate":
         file.write_bytes(file.read_bytes()[:-100])
     elif damage == "flip a byte":
@@ -264,7 +278,7 @@ def test_a_damaged_checkpoint_falls_back_to_the_one_before(
 def test_only_damaged_checkpoints_are_an_error(finished: Path, tmp_path: Path) -> None:
     run = copy(finished, tmp_path / "run")
     for path in checkpoints.list_checkpoints(run):
-        (path / "optimizer.safetensors").write_bytes(b"")
+        (path / "rank-0000.safetensors").write_bytes(b"")
     with pytest.raises(TrainingError, match="every checkpoint is damaged"):
         resume(run, quiet=True)
 
@@ -283,13 +297,17 @@ def test_a_full_disk_leaves_the_previous_checkpoint_and_one_clear_line(
     run = copy(finished, tmp_path / "run")
     before = {p.name: weights(run) for p in checkpoints.list_checkpoints(run)}
 
-    def full(tensors: object, path: Path) -> None:
+    def full(tensors: object, path: Path, metadata: object) -> None:
         path.write_bytes(b"half of it")
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(checkpoints, "write_tensors", full)
-    with pytest.raises(DragomanError, match="no space left on device; free some and run again"):
+    monkeypatch.setattr(shards, "write_tensors", full)
+    with pytest.raises(TrainingError) as refused:
         resume(run, ["training.steps=8"], quiet=True)
+    assert str(refused.value) == (
+        f"{run}/checkpoints/step-00000008: no space left on device; the newest checkpoint is step "
+        f"6; mend this, then: dragoman train --resume {run}"
+    )
     monkeypatch.undo()
     assert {p.name for p in checkpoints.list_checkpoints(run)} == set(before)
     assert not list((run / "checkpoints").glob(".tmp*"))
@@ -299,10 +317,7 @@ def test_a_full_disk_leaves_the_previous_checkpoint_and_one_clear_line(
 def test_averaging_is_the_mean_and_makes_a_model(finished: Path, tmp_path: Path) -> None:
     average([finished], tmp_path / "model", last=2)
     made = read_tensors(tmp_path / "model/weights.safetensors")
-    two = [
-        read_tensors(path / "weights.safetensors")
-        for path in checkpoints.list_checkpoints(finished)[-2:]
-    ]
+    two = [Checkpoint(path).weights() for path in checkpoints.list_checkpoints(finished)[-2:]]
     for name, tensor in made.items():
         torch.testing.assert_close(tensor, (two[0][name] + two[1][name]) / 2)
     assert dragoman.load(tmp_path / "model").translate("the dog").tokens is not None

@@ -9,6 +9,7 @@ import torch
 
 from dragoman.config import TrainingConfig
 from dragoman.errors import ModelError
+from dragoman.training.muon import MOMENTUM, Muon, orthogonal, together
 from dragoman.training.optimizer import Adam, MovingAverage, learning_rate
 
 
@@ -31,6 +32,11 @@ def test_the_papers_schedule_is_equation_3() -> None:
         ("cosine", 550, 0.00055),
         ("cosine", 1000, 0.0001),
         ("cosine", 2000, 0.0001),
+        ("linear", 50, 0.0005),
+        ("linear", 100, 0.001),
+        ("linear", 550, 0.0005),
+        ("linear", 1000, 0.0),
+        ("linear", 2000, 0.0),
     ],
 )
 def test_other_schedules_rise_to_their_peak_and_fall(
@@ -102,3 +108,72 @@ def test_the_moving_average_follows_its_definition() -> None:
     average.swap()
     assert weight.item() == -2.0
     assert math.isclose(average.average[0].item(), expected, rel_tol=1e-6)
+
+
+def test_an_orthogonal_matrix_has_singular_values_near_1() -> None:
+    torch.manual_seed(1)
+    for shape in ((3, 20, 20), (2, 16, 64), (2, 64, 16)):
+        x = torch.randn(*shape)
+        found = orthogonal(x)
+        assert found.shape == x.shape
+        values = torch.linalg.svdvals(found)
+        assert values.min() > 0.3
+        assert values.max() < 1.3
+        u, _, v = torch.linalg.svd(x, full_matrices=False)
+        cosine = (found * (u @ v)).sum() / (found.norm() * (u @ v).norm())
+        assert cosine > 0.95, "the directions are those of U Vᵀ"
+
+
+def test_muon_moves_matrices_by_orthogonal_momentum_and_the_rest_by_adam() -> None:
+    torch.manual_seed(2)
+    layers = [torch.nn.Linear(6, 6), torch.nn.Linear(6, 6), torch.nn.Embedding(5, 6)]
+    model, reference = torch.nn.ModuleList(layers), torch.nn.ModuleList(layers[2:])
+    config = TrainingConfig(optimizer="muon", weight_decay=0.1)
+    muon = Muon(model, config)
+    start = [layer.weight.detach().clone() for layer in layers]
+    for parameter in model.parameters():
+        parameter.grad = torch.randn_like(parameter)
+    gradients = [layer.weight.grad.clone() for layer in layers]  # type: ignore[union-attr]
+    muon.step(torch.tensor(0.01))
+    for i in (0, 1):  # the first momentum is (1 - μ)g, and Nesterov's step g(1 - μ) + μ(1 - μ)g
+        moved = orthogonal(gradients[i][None] * (1 - MOMENTUM) * (1 + MOMENTUM))[0]
+        expected = start[i] * (1 - 0.01 * 0.1) - 0.01 * 0.2 * math.sqrt(6) * moved
+        torch.testing.assert_close(layers[i].weight.detach(), expected)
+    after = layers[2].weight.detach().clone()
+    with torch.no_grad():
+        layers[2].weight.copy_(start[2])
+    layers[2].weight.grad = gradients[2]
+    Adam(reference, config).step(0.01)
+    torch.testing.assert_close(after, layers[2].weight.detach())
+
+
+def test_muon_skips_what_is_not_a_number_and_takes_back_what_it_gave() -> None:
+    torch.manual_seed(3)
+    model = torch.nn.ModuleList([torch.nn.Linear(6, 4), torch.nn.Linear(6, 4)])
+    muon = Muon(model, TrainingConfig(optimizer="muon"))
+    for parameter in model.parameters():
+        parameter.grad = torch.randn_like(parameter)
+    muon.step(0.01)
+    before = [p.detach().clone() for p in model.parameters()]
+    saved = {name: tensor.clone() for name, tensor in muon.tensors().items()}
+    assert any("momentum" in name and tensor.any() for name, tensor in saved.items())
+    for parameter in model.parameters():
+        parameter.grad = torch.full_like(parameter, math.nan)
+    muon.step(torch.tensor(0.01), skip=torch.tensor(1.0))
+    assert all(torch.equal(a, b) for a, b in zip(before, model.parameters(), strict=True))
+    assert all(torch.equal(saved[name], tensor) for name, tensor in muon.tensors().items())
+    for parameter in model.parameters():
+        parameter.grad = torch.randn_like(parameter)
+    muon.step(0.01)
+    muon.restore(saved, where="here")
+    assert all(torch.equal(saved[name], tensor) for name, tensor in muon.tensors().items())
+
+
+def test_matrices_end_to_end_are_not_copied() -> None:
+    flat = torch.arange(24.0)
+    parts = [flat[8 * i : 8 * i + 8].view(2, 4) for i in range(3)]
+    assert together(parts[1:]).data_ptr() == parts[1].data_ptr()
+    assert torch.equal(together(parts[1:]), torch.stack(parts[1:]))
+    apart = [parts[0], parts[2]]
+    assert together(apart).data_ptr() != parts[0].data_ptr()
+    assert torch.equal(together(apart), torch.stack(apart))

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from dragoman.config import DataConfig
 from dragoman.errors import ConfigError
 
-__all__ = ["REASONS", "Cleaner", "CleaningReport", "HashSet", "Reason", "pair_hash"]
+__all__ = ["EXAMPLES", "REASONS", "Cleaner", "CleaningReport", "HashSet", "Reason", "pair_hash"]
 
 Reason = Literal[
     "empty", "too long", "length ratio", "copy", "language", "duplicate", "in validation"
@@ -34,7 +34,8 @@ Hashes: TypeAlias = npt.NDArray[np.uint64]
 
 _SHORTEST_SIDE: Final = 10
 """A side counts as at least this many pieces in the ratio, so that short sentences may differ."""
-_EXAMPLES: Final = 5
+EXAMPLES: Final = 5
+"""Places that are remembered for each reason."""
 _IDENTIFIABLE: Final = 20
 """Characters; the language of a shorter text is not judged."""
 _MARGIN: Final = 1.0
@@ -160,19 +161,23 @@ class CleaningReport:
         """Count pairs as dropped; no more of `places` are taken than are wanted."""
         self.dropped[reason] = self.dropped.get(reason, 0) + count
         known = self.examples.setdefault(reason, [])
-        for _, place in zip(range(_EXAMPLES - len(known)), places, strict=False):
+        for _, place in zip(range(EXAMPLES - len(known)), places, strict=False):
             known.append(place)
 
     def lines(self) -> list[str]:
         """The report for people."""
         share = f" ({math.floor(1000 * self.kept / self.read) / 10}%)" if self.read else ""
         lines = [f"{self.read:,} pairs read, {self.kept:,} kept{share}"]
-        for reason in REASONS:
-            if count := self.dropped.get(reason, 0):
-                places = "; ".join(self.examples[reason][:2])
-                more = "; …" if count > 2 else ""
-                lines.append(f"  {reason:<13} {count:>11,}  {places}{more}")
-        return lines
+        return lines + [
+            f"  {reason:<13} {self.dropped[reason]:>11,}  {self.places(reason)}"
+            for reason in REASONS
+            if self.dropped.get(reason)
+        ]
+
+    def places(self, reason: str) -> str:
+        """Where the first pairs that went for a reason stand."""
+        places = self.examples.get(reason, [])
+        return "; ".join([*places[:2], *(["…"] if len(places) > 2 else [])])
 
     def to_json(self) -> dict[str, Any]:
         """The report for programs."""

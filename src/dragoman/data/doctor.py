@@ -171,7 +171,7 @@ def _tell_longest(
         "kept": max((size for size in sizes if size <= limit), default=0),
     }
     size = f"{'over ' if pairs[longest].size > LONG_TEXT else ''}{sizes[longest]:,} pieces"
-    rows = config.training.batch_tokens // config.training.accumulate // row
+    rows = config.training.tokens // config.training.accumulate // row
     batch = f"the largest batch is {rows} rows of {row} positions a side"
     place = pairs[longest].place
     if above:

@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dragoman.config import Config
-from dragoman.data.cleaning import REASONS, Cleaner, CleaningReport, HashSet, pair_hash
+from dragoman.data.cleaning import EXAMPLES, REASONS, Cleaner, CleaningReport, HashSet, pair_hash
 from dragoman.data.pool import ahead
 from dragoman.data.readers import Corpus, Pair
 from dragoman.data.store import Store, StoreWriter, id_type
@@ -41,6 +41,8 @@ _CHUNK_PAIRS: Final = 2000
 _CHUNK_CHARACTERS: Final = 1_000_000
 _HELD_OUT: Final = 2000
 """At most this many pairs, and about 1 in 100, become the validation set if none is given."""
+NOT_IN_LOSS: Final = "not in the loss"
+"""Why pairs of the validation set are among the report's examples."""
 _KEPT: Final = len(REASONS)
 """The verdict on a pair that is kept; the others are indices into REASONS."""
 
@@ -92,6 +94,7 @@ class Prepared:
     def lines(self) -> list[str]:
         """What was prepared, for people."""
         train, valid = self.train.meta, self.valid.meta
+        places = self.report.places(NOT_IN_LOSS)
         return [
             *self.report.lines(),
             f"train: {train.pairs:,} pairs, {train.source_pieces:,} source and "
@@ -101,13 +104,23 @@ class Prepared:
             + (", held out of the corpus" if self.report.held_out else "")
             + (
                 f", {len(self.valid_source) - valid.pairs:,} of them not in the loss (empty or "
-                f"above {self.config.data.max_length} pieces)"
+                f"above {self.config.data.max_length} pieces){places and ': '}{places}"
                 if valid.pairs < len(self.valid_source)
                 else ""
             ),
             f"tokenizer: {self.tokenizer.kind}, {len(self.tokenizer):,} pieces, "
             f"{self.tokenizer.fingerprint[:8]}",
         ]
+
+    def too_long(self) -> str | None:
+        """Which pairs are not learned from because of their length, if there are any."""
+        if not (count := self.report.dropped.get("too long", 0)):
+            return None
+        return (
+            f"{count:,} of {self.report.read:,} pairs have more than data.max_length = "
+            f"{self.config.data.max_length} pieces and are not learned from: "
+            f"{self.report.places('too long')}"
+        )
 
 
 def prepare(
@@ -153,8 +166,13 @@ def prepare(
             _writer(directory / "train", tokenizer) as train_writer,
             _writer(directory / "valid", tokenizer) as valid_writer,
         ):
-            known = set() if valid is None else _encode_valid(valid, encoder, valid_writer, crew)
+            known: set[int] = set()
+            outside: list[str] = []
+            if valid is not None:
+                known, outside = _encode_valid(valid, encoder, valid_writer, crew)
             run = _Run(corpus, encoder, train_writer, known, hold_out=valid is None)
+            if outside:
+                run.report.examples[NOT_IN_LOSS] = outside[:EXAMPLES]
             run.encode(crew, lambda done: report("encoding", done, total))
             if valid is None:
                 run.write_held_out(valid_writer)
@@ -368,17 +386,25 @@ class _Run:
         )
 
 
-def _encode_valid(corpus: Corpus, encoder: Encoder, writer: StoreWriter, workers: int) -> set[int]:
-    """Encode the given validation set; only what cannot be in a batch is left out of its loss."""
+def _encode_valid(
+    corpus: Corpus, encoder: Encoder, writer: StoreWriter, workers: int
+) -> tuple[set[int], list[str]]:
+    """Encode the given validation set; only what cannot be in a batch is left out of its loss.
+
+    Gives the hashes of all its pairs, and where those that are left out stand.
+    """
     data = dataclasses.replace(
         encoder.config.data, max_ratio=0.0, drop_copies=False, identify_languages=()
     )
     encoder = Encoder(encoder.tokenizer, dataclasses.replace(encoder.config, data=data))
     everything: list[Pair] = []
     hashes: set[int] = set()
+    outside: list[str] = []
     for pairs, encoded in _encoded(corpus, encoder, workers):
         everything += pairs
         hashes.update(encoded.hashes.tolist())
+        left_out = np.flatnonzero(encoded.verdicts != _KEPT)
+        outside += [corpus.locate(pairs[i].number) for i in left_out]
         writer.extend(
             encoded.source, encoded.source_lengths, encoded.target, encoded.target_lengths
         )
@@ -388,7 +414,7 @@ def _encode_valid(corpus: Corpus, encoder: Encoder, writer: StoreWriter, workers
             f"empty or longer than data.max_length = {data.max_length} pieces"
         )
     _write_texts(writer.directory, everything)
-    return hashes
+    return hashes, outside
 
 
 def _encoded(

@@ -109,8 +109,9 @@ class _AddAndNorm(torch.autograd.Function):
         ctx.add, ctx.centre = y is not None, bias is not None
         ctx.set_materialize_grads(False)
         # Not a view, which would keep `out` alive as long as somebody has it.
-        storage, shape = out.untyped_storage(), (out.storage_offset(), out.shape, out.stride())
-        return out, torch.empty_like(out[:0]).set_(storage, *shape)
+        again = torch.empty_like(out[:0])
+        again.set_(out.untyped_storage(), out.storage_offset(), out.shape, out.stride())
+        return out, again
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:

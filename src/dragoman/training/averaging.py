@@ -14,7 +14,7 @@ from dragoman.model_directory import save_model
 from dragoman.models import build
 from dragoman.models.weights import adopt_weights
 from dragoman.text.tokenizer import Tokenizer
-from dragoman.training.checkpoint import average_weights, list_checkpoints
+from dragoman.training.checkpoint import STATE, average_weights, list_checkpoints
 
 __all__ = ["average"]
 
@@ -28,12 +28,14 @@ def average(paths: Sequence[Path], out: Path, *, last: int = 5) -> str:
             raise ModelError(f"{run}: has no checkpoint to average yet")
     else:
         chosen = list(paths)
-        run = chosen[0].parent.parent if (chosen[0] / "state.json").exists() else chosen[0]
+        run = chosen[0].parent.parent if (chosen[0] / STATE).exists() else chosen[0]
     if not chosen:
         raise ConfigError("nothing to average; name a run or some checkpoints")
     for path in chosen:
-        if not (path / "weights.safetensors").exists():
-            raise ModelError(f"{path}: no checkpoint and no model (no weights.safetensors in it)")
+        if not (path / STATE).exists() and not (path / "weights.safetensors").exists():
+            raise ModelError(
+                f"{path}: no checkpoint and no model (no {STATE} and no weights.safetensors in it)"
+            )
     config = Config.load(run / "config.toml")
     tokenizer = Tokenizer.load(_tokenizer_place(run))
     weights = average_weights(chosen)

@@ -9,13 +9,16 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from dragoman.errors import ConfigError
+from dragoman.errors import ConfigError, TrainingError
+from dragoman.training.meeting import Store, address, meet
 
 __all__ = ["Ranks", "joined", "pick_device"]
 
@@ -26,26 +29,47 @@ class Ranks:
 
     rank: int = 0
     world: int = 1
+    group: dist.ProcessGroup | None = None
+    """The line they speak on; None: the one everybody shares."""
+    store: Store | None = None
+    """What they can tell each other outside of exchanges; None: nothing."""
 
     @property
     def first(self) -> bool:
         """Whether this rank writes and talks."""
         return self.rank == 0
 
+    def apart(self) -> Ranks:
+        """The same ranks on a line of their own, for another thread; all ask for it at once.
+
+        It is patient: one rank may have long to write or to validate. That one is gone, the watch
+        finds out.
+        """
+        if self.world == 1:
+            return self
+        return replace(self, group=dist.new_group(backend="gloo", timeout=timedelta(days=1)))
+
     def total(self, *numbers: float) -> list[float]:
         """Each number summed over all ranks."""
         if self.world == 1:
             return list(numbers)
         tensor = torch.tensor(numbers, dtype=torch.float64)
-        dist.all_reduce(tensor)
+        dist.all_reduce(tensor, group=self.group)
         return tensor.tolist()
+
+    def mean(self, tensor: Tensor) -> Tensor:
+        """The mean over all ranks, on the tensor's device; does not wait for it."""
+        if self.world > 1:
+            dist.all_reduce(tensor)
+            tensor /= self.world
+        return tensor
 
     def from_first(self, *numbers: float) -> list[float]:
         """Each number as the first rank has it."""
         if self.world == 1:
             return list(numbers)
         tensor = torch.tensor(numbers, dtype=torch.float64)
-        dist.broadcast(tensor, 0)
+        dist.broadcast(tensor, 0, group=self.group)
         return tensor.tolist()
 
     def gather(self, tensor: Tensor) -> list[Tensor]:
@@ -53,7 +77,7 @@ class Ranks:
         if self.world == 1:
             return [tensor]
         tensors = [torch.empty_like(tensor) for _ in range(self.world)]
-        dist.all_gather(tensors, tensor)
+        dist.all_gather(tensors, tensor, group=self.group)
         return tensors
 
 
@@ -67,8 +91,11 @@ def pick_device(wanted: str) -> torch.device:
 
 
 @contextmanager
-def joined(device: torch.device) -> Iterator[Ranks]:
-    """Join the other ranks if torchrun started this process, and leave them at the end."""
+def joined(device: torch.device, timeout: float = 600.0) -> Iterator[Ranks]:
+    """Join the other ranks if torchrun started this process, and leave them at the end.
+
+    An exchange that takes so many seconds fails; they have a minute at least to come.
+    """
     world = int(os.environ.get("WORLD_SIZE", "1"))
     if device.type == "cuda":
         torch.cuda.set_device(device)
@@ -76,8 +103,20 @@ def joined(device: torch.device) -> Iterator[Ranks]:
         yield Ranks()
         return
     # gloo carries the small host-side messages, NCCL the gradients of GPUs.
-    dist.init_process_group("cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo")
+    backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
+    timeout = max(60.0, timeout)
+    rank = int(os.environ["RANK"])
     try:
-        yield Ranks(dist.get_rank(), world)
+        store: Any = meet(rank, world, timeout)
+        dist.init_process_group(
+            backend, store=store, rank=rank, world_size=world, timeout=timedelta(seconds=timeout)
+        )
+    except RuntimeError as error:
+        raise TrainingError(
+            f"not all of the {world} ranks came together at {address()} in {timeout:.0f} seconds "
+            f"({str(error).partition(chr(10))[0]}); see that all are started and can reach it"
+        ) from None
+    try:
+        yield Ranks(rank, world, store=store)
     finally:
         dist.destroy_process_group()

@@ -8,37 +8,42 @@ from __future__ import annotations
 
 import math
 import os
-import signal
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import torch
-from torch.nn.parallel import DistributedDataParallel
 
 from dragoman.config import Config
 from dragoman.data.batches import Batch, Batches
 from dragoman.data.prepare import Prepared
-from dragoman.errors import TrainingError
+from dragoman.errors import ConfigError, TrainingError
 from dragoman.files import atomic_write, remove_leftovers
 from dragoman.memory import keep_freed_memory
 from dragoman.model_directory import save_model
-from dragoman.models import build
+from dragoman.models import Model, build
 from dragoman.models.weights import get_weights, set_weights
 from dragoman.text.sampling import SubwordSampler
 from dragoman.training import checkpoint as checkpoints
-from dragoman.training.checkpoint import Progress
+from dragoman.training import held_out
+from dragoman.training.checkpoint import Checkpoint, Progress
+from dragoman.training.determinism import determined
 from dragoman.training.distribution import Ranks, joined, pick_device
-from dragoman.training.loss import Criterion, TensorBatch
 from dragoman.training.metrics import Metrics
-from dragoman.training.optimizer import Adam, MovingAverage, learning_rate
+from dragoman.training.precision import wants_bf16
 from dragoman.training.progress import Display
+from dragoman.training.rehearsal import settle
+from dragoman.training.sharding import gathered, part
+from dragoman.training.shards import Part
+from dragoman.training.shortage import Shortage, ShortageError, read_note, write_note
+from dragoman.training.signals import SIGNALS, Signals
+from dragoman.training.step import Stepper, StepResult
 from dragoman.training.validation import Validation, validate
+from dragoman.training.watch import watched
+from dragoman.training.writer import CheckpointWriter
 
 __all__ = ["Outcome", "fit"]
 
@@ -62,13 +67,25 @@ def fit(
     config: Config, data: Prepared, run: Path, *, resume: bool = False, quiet: bool = False
 ) -> Outcome:
     """Train on prepared data, from the beginning or from the newest checkpoint of `run`."""
+    if resume and config.training.batch_tokens == "auto":
+        raise ConfigError(
+            f"{run}: training.batch_tokens is settled when a run begins; resume it without "
+            "training.batch_tokens=auto"
+        )
     if config.training.threads:
         torch.set_num_threads(config.training.threads)
     device = pick_device(config.training.device)
     if device.type == "cpu":
         keep_freed_memory()
-    with joined(device) as ranks:
+    timeout = config.training.timeout_seconds
+    with (
+        determined(config.training.deterministic),
+        Signals() as signals,  # around the watch, which must not die of one while it finds out
+        joined(device, timeout) as ranks,
+        watched(ranks, run, timeout) as reached,
+    ):
         trainer = Trainer(config, data, run, device, ranks, quiet=quiet or not ranks.first)
+        trainer.signals, trainer.reached = signals, reached
         return trainer.fit(resume=resume)
 
 
@@ -89,31 +106,19 @@ class Trainer:
         self.device = device
         self.quiet = quiet
         torch.manual_seed(config.training.seed)  # every rank begins with the same weights
-        self.model = build(config.model, len(data.tokenizer)).to(device)
+        self.model = build(config.model, len(data.tokenizer))
         torch.manual_seed(config.training.seed * 1_000_003 + ranks.rank)  # and its own dropout
-        criterion = Criterion(
-            self.model,
-            label_smoothing=config.training.label_smoothing,
-            r_drop=config.training.r_drop,
-        )
-        self.criterion: torch.nn.Module = (
-            DistributedDataParallel(criterion) if ranks.world > 1 else criterion
-        )
-        self.optimizer = Adam(self.model, config.training)
-        self.average = (
-            MovingAverage(self.model.parameters(), config.training.ema)
-            if config.training.ema
-            else None
-        )
-        sampling = config.data.subword_sampling
-        self.batches = Batches(
-            data.train,
-            batch_tokens=config.training.batch_tokens,
-            row_length=config.data.row_length,
-            seed=config.training.seed,
-            sampler=SubwordSampler(data.tokenizer, sampling) if sampling else None,
-            workers=_workers(device, sampling),
-        )
+        self.stepper = Stepper(config, self.model, device, ranks)
+        self.optimizer, self.average = self.stepper.optimizer, self.stepper.average
+        self.batches = self._make_batches()
+        self.config = settle(config, self.stepper, self.batches.shape, self._say_plainly)
+        if self.config != config:
+            self.batches = self._make_batches()
+        self.signals = Signals()
+        self.reached: Callable[[int], None] = lambda step: None
+        self.patient = ranks.apart()
+        """The ranks, where one has more to do than the others."""
+        self.held_out = held_out.read(run)
         self.progress = Progress(threads=torch.get_num_threads(), ranks=ranks.world)
         self.bad_steps = 0
         self.started = self.window_start = time.monotonic()
@@ -137,21 +142,29 @@ class Trainer:
                 self.metrics = stack.enter_context(closing(metrics))
             display = Display(steps=settings.steps, done=self.progress.step, quiet=self.quiet)
             self.display = stack.enter_context(display)
-            caught = stack.enter_context(_signals())
+            self.writer = stack.enter_context(self._checkpoint_writer())
             stream = stack.enter_context(closing(self.batches.stream(self.progress.position)))
+            if (note := read_note(self.run)) is not None:
+                self.stepper.ration.begin_with(note.slices)
+                if self.ranks.first and note.step > self.progress.step:
+                    self._tell_shortage(note)  # what was told before is cut off
             self._start_clock()
-            finished, interrupted = self._finished(), None
+            if self.progress.validation_due:
+                self._validate()
+            finished, interrupted = self._finished(), self._agree()
             while not (finished or interrupted):
                 batch, position = next(stream)
-                self.progress.step += 1
-                self._step(batch)
+                step = self.progress.step = self.progress.step + 1
+                self._step(batch, step)
                 self.progress.position = position
-                step = self.progress.step
+                self.progress.target_tokens += batch.target_tokens
+                self._take_results()
                 if step % settings.validate_every == 0:
                     self._validate()
-                finished, interrupted = self._finished(), self._agree(caught)
-                if step % settings.checkpoint_every == 0 or finished or interrupted:
-                    self._save()
+                finished, interrupted = self._finished(), self._agree()
+                last = finished or bool(interrupted)
+                if step % settings.checkpoint_every == 0 or last:
+                    self._save(last=last)
             if not interrupted:
                 return self._finish()
             self.display.say(
@@ -160,132 +173,183 @@ class Trainer:
             )
             return self._outcome(None, None, interrupted)
 
+    def _step(self, batch: Batch, step: int) -> None:
+        """Learn from a batch, in smaller slices if memory asks for that."""
+        self.reached(step)
+        try:
+            self.stepper.run(batch, step)
+        except ShortageError as error:
+            write_note(self.run, error.shortage)
+            raise TrainingError(self._without_memory(batch, error)) from None
+        while shortages := self.stepper.ration.shortages:
+            shortage = shortages.pop(0)
+            if self.ranks.first:
+                write_note(self.run, shortage)
+                self._tell_shortage(shortage)
+
+    def _tell_shortage(self, shortage: Shortage) -> None:
+        self.metrics.write("out_of_memory", shortage.step, slices=shortage.slices)
+        self.display.say(
+            f"step {shortage.step:,}: out of memory; from here on each batch is computed in "
+            f"{shortage.slices} slices"
+        )
+
+    def _without_memory(self, batch: Batch, error: ShortageError) -> str:
+        what = f"out of memory at step {error.shortage.step:,} on rank {self.ranks.rank}"
+        if error.hopeless:
+            S, T = batch.source_ids.shape[1], batch.target_input.shape[1]
+            return (
+                f"{what}: not even one row of {S} and {T} positions fits; lower data.row_length "
+                "and data.max_length, choose a smaller model, or give it more GPUs with "
+                "training.sharding=full"
+            )
+        return (
+            f"{what}; start all ranks again with: dragoman train --resume {self.run}, which "
+            f"computes each batch in {error.shortage.slices} slices"
+        )
+
+    def _make_batches(self) -> Batches:
+        settings, tokenizer = self.config.data, self.data.tokenizer
+        sampling = settings.subword_sampling
+        return Batches(
+            self.data.train,
+            batch_tokens=self.config.training.tokens,
+            row_length=settings.row_length,
+            seed=self.config.training.seed,
+            sampler=SubwordSampler(tokenizer, sampling) if sampling else None,
+            workers=_workers(self.device, sampling),
+        )
+
     def _open_run(self) -> None:
         self.run.mkdir(parents=True, exist_ok=True)
         remove_leftovers(self.run)
         remove_leftovers(self.run / "checkpoints")
         atomic_write(self.run / "config.toml", self.config.to_toml())
 
-    def _step(self, batch: Batch) -> None:
-        """One optimiser step on this rank's rows of the batch."""
-        settings, step = self.config.training, self.progress.step
-        rate = learning_rate(settings, self.config.model.d_model, step)
-        mine = batch.rows(self.ranks.rank, self.ranks.world)
-        # DDP takes the mean over ranks; the loss is the mean over the whole batch's tokens.
-        scale = self.ranks.world / batch.target_tokens
-        loss, nll = torch.zeros((), device=self.device), torch.zeros((), device=self.device)
-        for part in range(settings.accumulate):
-            rows = TensorBatch.of(mine.rows(part, settings.accumulate), self.device)
-            last = part == settings.accumulate - 1
-            with self._unsynchronised(last), self._autocast():
-                part_loss, part_nll = self.criterion(rows)
-                (part_loss * scale).backward()
-            loss += part_loss.detach()
-            nll += part_nll
-        norm = torch.nn.utils.clip_grad_norm_(
-            self.model.parameters(), settings.clip_norm or math.inf
-        )
-        loss_sum, nll_sum = self.ranks.total(loss.item(), nll.item())
-        finite = math.isfinite(loss_sum) and math.isfinite(norm.item())
-        if finite:
-            self.optimizer.step(rate)
-            if self.average is not None:
-                self.average.update(step)
-        self.optimizer.zero_grad()
-        self.progress.target_tokens += batch.target_tokens
-        self._watch_for_bad_steps(finite)
-        self._log(batch, loss_sum, nll_sum, rate, norm.item())
+    def _take_results(self, *, wait: bool = False) -> None:
+        """Record what came of the steps that are done; all of them before anything is saved."""
+        for result in self.stepper.finished(wait=wait):
+            self._watch_for_bad_steps(result)
+            self._log(result)
 
-    def _watch_for_bad_steps(self, finite: bool) -> None:
-        self.bad_steps = 0 if finite else self.bad_steps + 1
-        if finite:
+    def _watch_for_bad_steps(self, result: StepResult) -> None:
+        if not result.skipped:
+            self.bad_steps = 0
             return
-        step, limit = self.progress.step, self.config.training.max_bad_steps
+        self.bad_steps += 1
+        step, limit = result.step, self.config.training.max_bad_steps
+        finite = math.isfinite(result.loss) and math.isfinite(result.norm)
+        what = f"far above the steps before ({result.loss:.3g})" if finite else "not finite"
         if self.bad_steps >= limit:
             raise TrainingError(
-                f"the loss was not finite for {limit} steps in a row, the last at step {step:,}; "
+                f"the loss was {what} for {limit} steps in a row, the last at step {step:,}; "
                 "lower training.learning_rate, or set training.clip_norm=1, and resume from the "
                 f"last checkpoint: dragoman train --resume {self.run}"
             )
         if self.ranks.first:
             self.metrics.write("skipped", step)
-            self.display.say(f"step {step:,}: the loss is not finite; the step is skipped")
+            self.display.say(f"step {step:,}: the loss is {what}; the step is skipped")
 
     # --- what happens now and then ---
 
     def _validate(self) -> None:
-        """Score the model; remember the best one and how long ago it was."""
+        """Score the model; remember the best one and how long ago it was.
+
+        A signal breaks this off; it is then done when the run is resumed.
+        """
+        self._take_results(wait=True)
         progress = self.progress
-        best = False
-        if self.ranks.first:
-            found = self._validated()
-            score = found.score(self.config.training.patience_metric)
-            best = progress.best_score is None or score > progress.best_score
-            if best:
-                progress.best_score, progress.best_step = score, progress.step
-                with self._averaged():
-                    self._export(self.run / "best", get_weights(self.model), found, "best step")
+        with self._whole_model() as model:
+            found, best = self._scored(model) if model is not None else (None, False)
+        progress.validation_due = bool(self.patient.from_first(self.ranks.first and not found)[0])
+        if progress.validation_due:
+            return
+        if found is not None:
             values = {"loss": found.loss, "perplexity": found.perplexity}
             if found.bleu is not None:
                 values["bleu"] = found.bleu
+            values |= {f"bleu/{name}": bleu for name, bleu in found.others.items()}
             self.metrics.write("valid", progress.step, **values)
             self.display.validation(
-                progress.step, perplexity=found.perplexity, bleu=found.bleu, best=best
+                progress.step,
+                perplexity=found.perplexity,
+                bleu=found.bleu,
+                others=found.others,
+                best=best,
             )
         if bool(self.ranks.from_first(best)[0]):
             progress.validations_without_gain = 0
         else:
             progress.validations_without_gain += 1
 
-    def _validated(self) -> Validation:
-        with self._averaged(), self._autocast():
-            return validate(self.model, self.data, self.config)
+    def _scored(self, model: Model) -> tuple[Validation | None, bool]:
+        """The scores, if no signal came, and whether they are the best so far: that is exported."""
+        found = None
+        if not self.signals.caught:
+            with self._autocast(), self.signals.breaking_off():
+                found = validate(model, self.data, self.config, self.held_out)
+        if found is None:
+            return None, False
+        progress, score = self.progress, found.score(self.config.training.patience_metric)
+        best = progress.best_score is None or score > progress.best_score
+        if best:
+            progress.best_score, progress.best_step = score, progress.step
+            self._export(self.run / "best", get_weights(model), found, "best step")
+        return found, best
 
-    def _save(self) -> None:
+    def _save(self, *, last: bool) -> None:
+        self._take_results(wait=True)
         progress = self.progress
         progress.seconds = self._seconds()
-        generators = self._generators()
         if self.ranks.first:
             progress.metrics_bytes = self.metrics.bytes_written
-            checkpoints.save_checkpoint(
-                self.run, progress, self.model, self.optimizer, self.average, generators
-            )
-            checkpoints.prune(self.run, self.config.training.keep_checkpoints)
+        self.writer.save(progress, self._state(), self._generators(), last=last)
 
     def _restore(self) -> None:
         path = checkpoints.newest_sound_checkpoint(self.run, self._say_plainly)
         threads = self.progress.threads
-        self.progress, generators = checkpoints.load_checkpoint(
-            path, self.model, self.optimizer, self.average
-        )
+        checkpoint = Checkpoint(path)
+        checkpoint.fill(self._state())
+        self.stepper.weights_changed()
+        self.progress = checkpoint.progress
         if self.progress.threads != threads:
             self._say_plainly(
                 f"the run had {self.progress.threads} CPU threads and goes on with {threads}: "
                 "the last bits of its results will differ"
             )
         self.progress.threads, self.progress.ranks = threads, self.ranks.world
-        rank = str(self.ranks.rank)
-        if f"cpu/{rank}" in generators:  # a rank that was not there before keeps its own seed
-            torch.set_rng_state(generators[f"cpu/{rank}"])
-        if self.device.type == "cuda" and f"cuda/{rank}" in generators:
-            torch.cuda.set_rng_state(generators[f"cuda/{rank}"], self.device)
+        # A rank that was not there before keeps its own seed.
+        generators = checkpoint.generators(self.ranks.rank)
+        if "cpu" in generators:
+            torch.set_rng_state(generators["cpu"])
+        if self.device.type == "cuda" and "cuda" in generators:
+            torch.cuda.set_rng_state(generators["cuda"], self.device)
+
+    def _state(self) -> dict[str, Part]:
+        return checkpoints.run_state(self.model, self.optimizer, self.average, part)
 
     def _generators(self) -> dict[str, torch.Tensor]:
-        """The state of every random generator of every rank."""
+        """The state of every random generator of this rank."""
         states = {"cpu": torch.get_rng_state()}
         if self.device.type == "cuda":
             states["cuda"] = torch.cuda.get_rng_state(self.device)
-        return {
-            f"{kind}/{rank}": state
-            for kind, mine in states.items()
-            for rank, state in enumerate(self.ranks.gather(mine))
-        }
+        return states
 
-    def _log(self, batch: Batch, loss: float, nll: float, rate: float, norm: float) -> None:
+    def _checkpoint_writer(self) -> CheckpointWriter:
+        return CheckpointWriter(
+            self.run,
+            keep=self.config.training.keep_checkpoints,
+            newest=self.progress.step,
+            ranks=self.ranks,
+            before=self.metrics.sync if self.ranks.first else lambda: None,
+            say=self.display.say,
+        )
+
+    def _log(self, result: StepResult) -> None:
         progress, settings = self.progress, self.config.training
         now = time.monotonic()
-        self.window_tokens += batch.target_tokens
-        if progress.step % settings.log_every and progress.step != 1:
+        self.window_tokens += result.tokens
+        if result.step % settings.log_every and result.step != 1:
             return
         speed = self.window_tokens / max(1e-9, now - self.window_start)
         self.window_tokens, self.window_start = 0, now
@@ -296,21 +360,21 @@ class Trainer:
             left = min(left, 60 * settings.minutes - seconds)
         if not self.ranks.first:
             return
-        tokens = batch.target_tokens
         self.metrics.write(
             "train",
-            progress.step,
-            loss=loss / tokens,
-            nll=nll / tokens,
-            learning_rate=rate,
-            gradient_norm=norm,
+            result.step,
+            loss=result.loss,
+            nll=result.nll,
+            learning_rate=result.rate,
+            gradient_norm=result.norm,
             tokens_per_second=round(speed),
-            fill=tokens / batch.target_segments.size,
+            fill=result.fill,
             epoch=progress.position.epoch,
             seconds=round(seconds, 2),
+            checkpoint_seconds=self.writer.take_seconds(),
         )
         self.display.step(
-            progress.step, loss=loss / tokens, rate=rate, speed=speed, left=max(0.0, left)
+            result.step, loss=result.loss, rate=result.rate, speed=speed, left=max(0.0, left)
         )
 
     # --- the end ---
@@ -328,21 +392,29 @@ class Trainer:
         if not self.ranks.first:
             return self._outcome(None, None, None)
         settings, progress = self.config.training, self.progress
-        paths = checkpoints.list_checkpoints(self.run)[-settings.average :]
-        weights = checkpoints.average_weights(paths)
-        set_weights(self.model, weights, where=str(self.run))
+        paths = checkpoints.sound_checkpoints(
+            self.run, settings.average, self.display.say, up_to=progress.step
+        )
+        model = self._plain_model() if self.stepper.sharded else self.model
+        set_weights(model, checkpoints.average_weights(paths), where=str(self.run))
         with self._autocast():
-            found = validate(self.model, self.data, self.config)
+            found = validate(model, self.data, self.config)
         made_of = f"average of {len(paths)} checkpoints" if len(paths) > 1 else "last checkpoint"
         score = found.score(settings.patience_metric)
         if progress.best_score is not None and score < progress.best_score - _margin(found, score):
             made_of = f"best step, {progress.best_step:,}"
             best = checkpoints.average_weights([self.run / "best"])
-            set_weights(self.model, best, where=str(self.run / "best"))
+            set_weights(model, best, where=str(self.run / "best"))
             with self._autocast():
-                found = validate(self.model, self.data, self.config)
-        self._export(self.run / "model", get_weights(self.model), found, made_of)
-        self.metrics.write("final", progress.step, loss=found.loss, perplexity=found.perplexity)
+                found = validate(model, self.data, self.config)
+        self._export(self.run / "model", get_weights(model), found, made_of)
+        self.metrics.write(
+            "final",
+            progress.step,
+            loss=found.loss,
+            perplexity=found.perplexity,
+            checkpoint_seconds=self.writer.take_seconds(),
+        )
         bleu = "" if found.bleu is None else f", BLEU {found.bleu:.1f}"
         self.display.say(
             f"done: {progress.step:,} steps; {self.run / 'model'} is the {made_of}: validation "
@@ -388,62 +460,41 @@ class Trainer:
     def _seconds(self) -> float:
         return self.seconds_before + time.monotonic() - self.started
 
-    def _agree(self, caught: list[int]) -> int | None:
+    def _agree(self) -> int | None:
         """The signal any rank has caught: all stop at the same step."""
-        signals = self.ranks.total(*(float(s in caught) for s in SIGNALS))
+        signals = self.ranks.total(*(float(s in self.signals.caught) for s in SIGNALS))
         return next((s for s, n in zip(SIGNALS, signals, strict=True) if n), None)
 
     @contextmanager
-    def _averaged(self) -> Iterator[None]:
-        """The moving average, if there is one, in the place of the weights."""
-        if self.average is None:
-            yield
+    def _whole_model(self) -> Iterator[Model | None]:
+        """On the first rank the model, with the moving average, if there is one, as its weights."""
+        if not self.ranks.first and not self.stepper.sharded:
+            yield None
             return
-        self.average.swap()
-        try:
-            yield
-        finally:
+        if self.average is not None:
             self.average.swap()
+        try:
+            if self.stepper.sharded:
+                yield gathered(self.model, self._plain_model, self.ranks)
+            else:
+                yield self.model
+        finally:
+            if self.average is not None:
+                self.average.swap()
 
-    def _unsynchronised(self, last: bool) -> AbstractContextManager[None]:
-        """Ranks exchange gradients once a step, with the last slice."""
-        if last or not isinstance(self.criterion, DistributedDataParallel):
-            return nullcontext()
-        return self.criterion.no_sync()
+    def _plain_model(self) -> Model:
+        """One whose weights are still to be written; no random number is drawn for it."""
+        with torch.device("meta"):
+            model = build(self.config.model, len(self.data.tokenizer))
+        return model.to_empty(device=self.device)
 
     def _autocast(self) -> torch.autocast:
-        wanted = self.config.training.precision
-        gpu = self.device.type == "cuda" and torch.cuda.is_bf16_supported()
-        enabled = wanted == "bf16" or (wanted == "auto" and gpu)
+        enabled = wants_bf16(self.config.training.precision, self.device)
         return torch.autocast(self.device.type, torch.bfloat16, enabled=enabled)
 
     def _say_plainly(self, message: str) -> None:
         if self.ranks.first:
             Display(steps=0).say(message)
-
-
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
-
-
-@contextmanager
-def _signals() -> Iterator[list[int]]:
-    """Collect Ctrl-C and SIGTERM instead of dying of them; a second Ctrl-C is obeyed at once."""
-    caught: list[int] = []
-
-    def note(number: int, frame: FrameType | None) -> None:
-        if number in caught:
-            raise KeyboardInterrupt
-        caught.append(number)
-
-    if threading.current_thread() is not threading.main_thread():
-        yield caught  # only the main thread may handle signals
-        return
-    before = {number: signal.signal(number, note) for number in SIGNALS}
-    try:
-        yield caught
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _margin(found: Validation, score: float) -> float:
@@ -457,7 +508,7 @@ def _workers(device: torch.device, sampling: float) -> int:
         return 0
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     # Drawing segmentations takes far longer than all the rest.
-    return max(1, min(8, (cores or 1) // 2)) if sampling else 1
+    return max(1, min(14, (cores or 1) - 2)) if sampling else 1
 
 
 def _describe(device: torch.device) -> str:

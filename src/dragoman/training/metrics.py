@@ -27,10 +27,13 @@ class Metrics:
 
     @property
     def bytes_written(self) -> int:
-        """Length of metrics.jsonl, all of it on disk."""
+        """Length of metrics.jsonl."""
         self._file.flush()
-        os.fsync(self._file.fileno())
         return self._path.stat().st_size
+
+    def sync(self) -> None:
+        """Bring metrics.jsonl to the disk: a checkpoint counts on what was written before it."""
+        os.fsync(self._file.fileno())
 
     def write(self, kind: str, step: int, **values: float | int | str) -> None:
         """Record an event."""

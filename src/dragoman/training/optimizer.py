@@ -8,8 +8,11 @@ from collections.abc import Iterable
 import torch
 from torch import Tensor, nn
 
+from dragoman import kernels
 from dragoman.config import TrainingConfig
 from dragoman.errors import ModelError
+from dragoman.training.precision import Twin
+from dragoman.training.sharding import local
 
 __all__ = ["Adam", "MovingAverage", "learning_rate"]
 
@@ -26,46 +29,75 @@ def learning_rate(config: TrainingConfig, d_model: int, step: int) -> float:
     if config.schedule == "cosine":
         done = min(1.0, (step - warmup) / max(1, config.steps - warmup))
         return peak * (0.1 + 0.9 * (1 + math.cos(math.pi * done)) / 2)
+    if config.schedule == "linear":
+        return peak * max(0.0, config.steps - step) / max(1, config.steps - warmup)
     return peak
 
 
 class Adam:
-    """Adam on PyTorch's fused kernel; weight decay, if any, is decoupled and spares 1-d weights.
+    """Adam; weight decay, if any, is decoupled and spares 1-d weights.
 
-    torch.optim.AdamW does the same sums, but making one imports torch's compiler, which takes
-    longer than everything else before the first step together.
+    The kernel is ours if the model has a bf16 twin, PyTorch's otherwise. torch.optim.AdamW does
+    the same sums, but making one imports torch's compiler, which takes longer than everything
+    else before the first step together.
     """
 
-    def __init__(self, model: nn.Module, config: TrainingConfig) -> None:
-        self.names = [name for name, _ in model.named_parameters()]
+    def __init__(self, model: nn.Module, config: TrainingConfig, twin: Twin | None = None) -> None:
+        self.twin = twin
         self.parameters = list(model.parameters())
+        mine = self.chosen(model)
+        self.names, self.mine = list(mine), list(mine.values())
         self.betas = (config.beta1, config.beta2)
         self.epsilon = config.epsilon
-        self.decays = [config.weight_decay if p.ndim >= 2 else 0.0 for p in self.parameters]
-        self.exp_avg = [torch.zeros_like(p) for p in self.parameters]
-        self.exp_avg_sq = [torch.zeros_like(p) for p in self.parameters]
-        self.steps = [torch.zeros((), device=p.device) for p in self.parameters]
+        self.decay = config.weight_decay
+        self.decays = [config.weight_decay if p.ndim >= 2 else 0.0 for p in self.mine]
+        if twin is not None:
+            self.moments = (torch.zeros_like(twin.weights), torch.zeros_like(twin.weights))
+            self.exp_avg, self.exp_avg_sq = (twin.parts(m, self.mine) for m in self.moments)
+        else:
+            self.exp_avg = [torch.zeros_like(p) for p in self.mine]
+            self.exp_avg_sq = [torch.zeros_like(p) for p in self.mine]
+        self.steps = torch.zeros((), device=self.parameters[0].device)
+        self.recent_loss = torch.zeros((), device=self.parameters[0].device)
+        """A moving average, by which a spike is known; 0 before the first step."""
+
+    def chosen(self, model: nn.Module) -> dict[str, nn.Parameter]:
+        """The weights that Adam moves: all."""
+        return dict(model.named_parameters())
 
     @torch.no_grad()
-    def step(self, rate: float) -> None:
-        """Update every weight that has a gradient."""
+    def step(
+        self,
+        rate: float | Tensor,
+        *,
+        divide_by: Tensor | None = None,
+        skip: Tensor | None = None,
+    ) -> None:
+        """Update every weight that has a gradient.
+
+        Gradients are divided by `divide_by` first; nothing changes if `skip` is 1. Neither is
+        looked at on the host.
+        """
+        self.steps += 1 if skip is None else 1 - skip
+        if self.twin is not None:
+            assert isinstance(rate, Tensor)
+            self._step_fast(self.twin, rate, divide_by, skip)
+            return
         for decay in sorted(set(self.decays)):
             chosen, gradients = [], []
-            for i, parameter in enumerate(self.parameters):
+            for i, parameter in enumerate(self.mine):
                 if self.decays[i] == decay and parameter.grad is not None:
                     chosen.append(i)
-                    gradients.append(parameter.grad)
+                    gradients.append(local(parameter.grad))
             if not chosen:
                 continue
-            steps = [self.steps[i] for i in chosen]
-            torch._foreach_add_(steps, 1)
             torch._fused_adamw_(
-                [self.parameters[i] for i in chosen],
+                [local(self.mine[i]) for i in chosen],
                 gradients,
-                [self.exp_avg[i] for i in chosen],
-                [self.exp_avg_sq[i] for i in chosen],
+                [local(self.exp_avg[i]) for i in chosen],
+                [local(self.exp_avg_sq[i]) for i in chosen],
                 [],
-                steps,
+                [self.steps] * len(chosen),
                 lr=rate,
                 beta1=self.betas[0],
                 beta2=self.betas[1],
@@ -73,7 +105,27 @@ class Adam:
                 eps=self.epsilon,
                 amsgrad=False,
                 maximize=False,
+                grad_scale=divide_by,
+                found_inf=skip,
             )
+
+    def _step_fast(
+        self, twin: Twin, rate: Tensor, divide_by: Tensor | None, skip: Tensor | None
+    ) -> None:
+        # Weights that are not Adam's come first.
+        first = sum(p.numel() for p in self.parameters) - sum(p.numel() for p in self.mine)
+        vectors = (twin.weights, twin.gradients, *self.moments, twin.copied)
+        kernels.adam_update(
+            *(vector[first:] for vector in vectors),
+            rate=rate,
+            steps=self.steps,
+            divide_by=divide_by,
+            skip=skip,
+            betas=self.betas,
+            epsilon=self.epsilon,
+            decay=self.decay,
+            decayed=twin.matrices - first,
+        )
 
     def zero_grad(self) -> None:
         """Forget the gradients."""
@@ -84,9 +136,9 @@ class Adam:
         """All it remembers, by name."""
         return {
             f"{name}/{key}": tensor
-            for key in ("exp_avg", "exp_avg_sq", "steps")
+            for key in ("exp_avg", "exp_avg_sq")
             for name, tensor in zip(self.names, getattr(self, key), strict=True)
-        }
+        } | {"steps": self.steps, "recent_loss": self.recent_loss}
 
     @torch.no_grad()
     def restore(self, tensors: dict[str, Tensor], *, where: str) -> None:
@@ -110,12 +162,14 @@ class MovingAverage:
     def update(self, step: int) -> None:
         """Take in the weights after a step."""
         decay = min(self.decay, (1 + step) / (10 + step))
-        torch._foreach_lerp_(self.average, self.parameters, 1 - decay)
+        average, weights = [local(t) for t in self.average], [local(p) for p in self.parameters]
+        torch._foreach_lerp_(average, weights, 1 - decay)
 
     @torch.no_grad()
     def swap(self) -> None:
         """Exchange the weights and their average."""
-        for parameter, average in zip(self.parameters, self.average, strict=True):
-            kept = parameter.detach().clone()
-            parameter.copy_(average)
+        for parameter, mean in zip(self.parameters, self.average, strict=True):
+            weight, average = local(parameter), local(mean)
+            kept = weight.clone()
+            weight.copy_(average)
             average.copy_(kept)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Self
 
@@ -63,13 +64,22 @@ class Display:
                 f"{speed:,.0f} tokens/s  {eta} left"
             )
 
-    def validation(self, step: int, *, perplexity: float, bleu: float | None, best: bool) -> None:
-        """Show how good the model is by now."""
+    def validation(
+        self,
+        step: int,
+        *,
+        perplexity: float,
+        bleu: float | None,
+        others: Mapping[str, float],
+        best: bool,
+    ) -> None:
+        """Show how good the model is by now, and on other sets by their names."""
         score = "" if bleu is None else f"  BLEU {bleu:.1f}"
         self._bleu = score
         if not self._quiet:
             note = "  (best so far)" if best else ""
-            self.say(f"validation at step {step:,}: perplexity {perplexity:.2f}{score}{note}")
+            more = "".join(f"  {name} {value:.1f}" for name, value in others.items())
+            self.say(f"validation at step {step:,}: perplexity {perplexity:.2f}{score}{more}{note}")
 
     def say(self, message: str) -> None:
         """Show a message, whatever else is on the screen."""

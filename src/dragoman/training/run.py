@@ -17,7 +17,10 @@ from dragoman.data.readers import Corpus, corpus
 from dragoman.errors import ConfigError, TrainingError
 from dragoman.files import atomic_write, explained
 from dragoman.training.checkpoint import list_checkpoints
+from dragoman.training.held_out import keep
 from dragoman.training.loop import Outcome, fit
+from dragoman.training.progress import Display
+from dragoman.training.restart import job, restarted
 
 __all__ = ["Outcome", "resume", "train"]
 
@@ -26,19 +29,23 @@ def train(
     config: Config | str,
     *files: Path | str,
     valid: Sequence[Path | str] = (),
+    tests: Sequence[Sequence[Path | str]] = (),
     run: Path | str | None = None,
     quiet: bool = False,
     progress: Progress | None = None,
 ) -> Outcome:
     """Train a model on files: two aligned ones, one .tsv, .jsonl or .tmx, or a prepared directory.
 
-    `config` is a Config or the name of a preset. Without `valid`, some pairs are held out.
+    `config` is a Config or the name of a preset. Without `valid`, some pairs are held out; `tests`
+    are more sets, scored at every validation and never chosen by.
     Everything is written under `run`, by default a new directory in runs/.
     """
     if isinstance(config, str):
         config = load_preset(config)
     directory = Path(run) if run is not None else _new_run()
     if (directory / "config.toml").exists():
+        if restarted(directory):
+            return resume(directory, quiet=quiet)
         raise TrainingError(
             f"{directory}: holds a run already; continue it with: dragoman train --resume "
             f"{directory}, or choose another --out"
@@ -72,7 +79,10 @@ def train(
                 with suppress(OSError):  # an empty directory would look like a run
                     directory.rmdir()
             raise
+    if not quiet and (message := data.too_long()) and int(os.environ.get("RANK", "0")) == 0:
+        Display(steps=0).say(message)
     with explained(directory):
+        keep(directory, [[Path(file) for file in files] for files in tests], _languages(config))
         return fit(_settled(config, data, directory), data, directory, quiet=quiet)
 
 
@@ -86,6 +96,11 @@ def resume(run: Path | str, assignments: Sequence[str] = (), *, quiet: bool = Fa
         place = json.loads((directory / "run.json").read_text(encoding="utf-8"))["data"]
     except (OSError, ValueError, KeyError, TypeError):
         raise TrainingError(f"{directory}: not a run that dragoman train began") from None
+    if not (directory / "config.toml").exists():
+        raise TrainingError(
+            f"{directory}: ended before its first step; begin again with the command that began "
+            f"it, and --out {directory}"
+        )
     config = Config.load(directory / "config.toml").overridden(assignments)
     data = Prepared.open(directory / place)
     begun = bool(list_checkpoints(directory))
@@ -135,7 +150,8 @@ def _settled(config: Config, data: Prepared, directory: Path) -> Config:
     if int(os.environ.get("RANK", "0")) == 0:
         directory.mkdir(parents=True, exist_ok=True)
         place = os.path.relpath(data.path.resolve(), directory.resolve())
-        atomic_write(directory / "run.json", json.dumps({"data": place}) + "\n")
+        facts = {"data": place, "job": job()}
+        atomic_write(directory / "run.json", json.dumps(facts) + "\n")
     return settled
 
 

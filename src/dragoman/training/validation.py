@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import torch
 
@@ -14,6 +15,7 @@ from dragoman.data.prepare import Prepared
 from dragoman.models import Model
 from dragoman.search import SearchOptions, greedy_search
 from dragoman.search.many import search_many
+from dragoman.training.held_out import HeldOut
 from dragoman.training.loss import Criterion, TensorBatch
 
 __all__ = ["Validation", "validate"]
@@ -27,6 +29,8 @@ class Validation:
     """Negative log-likelihood a target piece, without label smoothing."""
     bleu: float | None
     """Of greedy translations, detokenised, as sacreBLEU computes it; None: not asked for."""
+    others: dict[str, float] = field(default_factory=dict)
+    """BLEU of other sets, by their names."""
 
     @property
     def perplexity(self) -> float:
@@ -38,11 +42,18 @@ class Validation:
         return self.bleu if metric == "bleu" and self.bleu is not None else -self.loss
 
 
-def validate(model: Model, data: Prepared, config: Config) -> Validation:
-    """Score the model on the validation pairs; it is left in training mode."""
+def validate(
+    model: Model, data: Prepared, config: Config, others: Sequence[HeldOut] = ()
+) -> Validation:
+    """Score the model on the validation pairs and on other sets; it is left in training mode."""
     model.eval()
     try:
-        return Validation(_loss(model, data, config), _bleu(model, data, config))
+        loss, bleu = _loss(model, data, config), None
+        if count := config.training.validate_sentences:
+            source, target = data.valid_source[:count], data.valid_target[:count]
+            bleu = _bleu(model, data, config, source, target)
+        scores = {s.name: _bleu(model, data, config, s.source, s.target) for s in others}
+        return Validation(loss, bleu, scores)
     finally:
         model.train()
 
@@ -53,7 +64,7 @@ def _loss(model: Model, data: Prepared, config: Config) -> float:
     longest = max(data.valid.meta.longest_source, data.valid.meta.longest_target)
     batches = Batches(
         data.valid,
-        batch_tokens=min(config.training.batch_tokens, 16_384),
+        batch_tokens=min(config.training.tokens, 16_384),
         row_length=max(config.data.row_length, longest + 1),
         seed=0,
         shuffle=False,
@@ -66,21 +77,23 @@ def _loss(model: Model, data: Prepared, config: Config) -> float:
     return nll / tokens
 
 
-def _bleu(model: Model, data: Prepared, config: Config) -> float | None:
-    count = min(config.training.validate_sentences, len(data.valid_source))
-    if count == 0:
-        return None
+def _bleu(
+    model: Model,
+    data: Prepared,
+    config: Config,
+    source: Sequence[str],
+    references: Sequence[str],
+) -> float:
     import sacrebleu
 
     options = SearchOptions.from_config(config.search, beam=1)
     found = search_many(
         model,
-        data.tokenizer.encode_batch(data.valid_source[:count]),
+        data.tokenizer.encode_batch(source),
         lambda rows, prefixes: greedy_search(model, rows, options, prefixes=prefixes),
         batch_tokens=config.search.batch_tokens,
     )
     texts = [data.tokenizer.decode(best.ids) for best, *_ in found]
     words = tokenizer_for(next(iter(config.data.languages[1:]), None))
-    references = data.valid_target[:count]
     score = sacrebleu.corpus_bleu(texts, [references], force=True, tokenize=words)
     return float(score.score)

@@ -1,0 +1,116 @@
+"""Rehearsing a step, and settling by that what a run can afford: the planner, on a device."""
+
+# R rows of a batch, S and T the lengths of its source and target rows
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+import numpy as np
+import torch
+
+from dragoman.config import Config
+from dragoman.data.batches import Batch
+from dragoman.errors import ConfigError
+from dragoman.training.planner import Rehearsal, enough_slices, largest_rows
+from dragoman.training.shortage import is_shortage
+from dragoman.training.step import Stepper
+
+__all__ = ["full_batch", "settle"]
+
+
+def settle(
+    config: Config, stepper: Stepper, shape: tuple[int, int, int], say: Callable[[str], None]
+) -> Config:
+    """The config with its batch size as a number; on a GPU, a step of it fits.
+
+    All ranks call this, and come to the same result.
+    """
+    training, world = config.training, stepper.ranks.world
+    a_row = config.data.row_length
+    if stepper.device.type != "cuda":
+        return _with_tokens(config, max(training.tokens, a_row * training.accumulate * world))
+    rehearse, memory = _rehearsal(stepper, shape), _memory(stepper)
+    R, S, T = shape
+    if training.batch_tokens == "auto":
+        rows = largest_rows(rehearse, memory, most=_addressable(config, S, T))
+        _need_one(rows, memory, S, T)
+        config = _with_tokens(config, rows * training.accumulate * world * a_row)
+        say(f"training.batch_tokens = {config.training.tokens:,}: what fits in the memory")
+    else:
+        slices = enough_slices(rehearse, -(-R // world), stepper.ration.slices)
+        _need_one(slices, memory, S, T)
+        if slices > stepper.ration.slices:
+            say(f"to fit in the memory, each batch is computed in {slices} slices")
+        stepper.ration.begin_with(slices)
+    return config
+
+
+def _with_tokens(config: Config, tokens: int) -> Config:
+    if config.training.batch_tokens != "auto":
+        return config
+    training = dataclasses.replace(config.training, batch_tokens=tokens)
+    return dataclasses.replace(config, training=training)
+
+
+def _need_one(found: int, memory: int, S: int, T: int) -> None:
+    if not found:
+        raise ConfigError(
+            f"not even one row of {S} source and {T} target positions fits beside the model in the "
+            f"{memory / 2**30:.1f} GB of this GPU; lower data.row_length and data.max_length, "
+            "choose a smaller model, or give it more GPUs with training.sharding=full"
+        )
+
+
+def _addressable(config: Config, S: int, T: int) -> int:
+    """Rows whose widest activations have fewer than 2³¹ elements: kernels count in 32 bits."""
+    model = config.model
+    widest = max(model.d_ff, model.heads * (2 * model.d_k + model.d_v), model.d_model)
+    return (2**31 - 1) // (widest * max(S, T))
+
+
+def _rehearsal(stepper: Stepper, shape: tuple[int, int, int]) -> Rehearsal:
+    """Every rank tries, and all hear of the one in the greatest need."""
+    _, S, T = shape
+
+    def rehearse(rows: int) -> int | None:
+        peak = _peak(stepper, full_batch(rows, S, T, stepper.model.vocabulary))
+        peaks = [int(t) for t in stepper.ranks.gather(torch.tensor(-1 if peak is None else peak))]
+        return max(peaks) if min(peaks) >= 0 else None
+
+    return rehearse
+
+
+def _peak(stepper: Stepper, batch: Batch) -> int | None:
+    device = stepper.device
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats(device)
+    try:
+        stepper.rehearse(batch)
+        torch.cuda.synchronize(device)
+    except Exception as error:
+        if not is_shortage(error):
+            raise
+        return None
+    return torch.cuda.max_memory_allocated(device)
+
+
+def _memory(stepper: Stepper) -> int:
+    """What this process has and could have of its device; of all ranks, the least."""
+    free, _ = torch.cuda.mem_get_info(stepper.device)
+    mine = free + torch.cuda.memory_reserved(stepper.device)
+    return min(int(t) for t in stepper.ranks.gather(torch.tensor(mine)))
+
+
+def full_batch(R: int, S: int, T: int, vocabulary: int) -> Batch:
+    """Rows without padding, a sentence each: no batch of this shape needs more memory."""
+    draw = np.random.default_rng(0)
+
+    def side(length: int) -> list[np.ndarray[tuple[int, ...], np.dtype[np.int32]]]:
+        ids = draw.integers(0, vocabulary, (R, length), dtype=np.int32)
+        positions = np.broadcast_to(np.arange(length, dtype=np.int32), (R, length))
+        return [ids, np.ones_like(ids), np.ascontiguousarray(positions)]
+
+    target, *places = side(T)
+    return Batch(*[*side(S), target, target, *places])

@@ -1,0 +1,61 @@
+"""Out of memory: how it is known, and what a run remembers of it.
+
+The note in the run's directory outlives the process: whoever takes the run up again computes its
+batches in as many slices as were needed. Remove it to begin with `training.accumulate` again.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from dragoman.files import atomic_write
+
+__all__ = ["Shortage", "ShortageError", "is_shortage", "read_note", "write_note"]
+
+NOTE = "out_of_memory.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Shortage:
+    """That memory ran out once."""
+
+    step: int
+    slices: int
+    """In which the batches are computed from then on."""
+
+
+class ShortageError(Exception):
+    """Memory ran out and this process cannot go on: others wait for it in an exchange.
+
+    Or it is hopeless: the slices are single rows.
+    """
+
+    def __init__(self, shortage: Shortage, *, hopeless: bool = False) -> None:
+        super().__init__(f"out of memory at step {shortage.step:,}")
+        self.shortage, self.hopeless = shortage, hopeless
+
+
+def is_shortage(error: BaseException) -> bool:
+    """Whether this is how a device, or the host, says that there is no memory left."""
+    if isinstance(error, torch.OutOfMemoryError | MemoryError):
+        return True
+    words = ("DefaultCPUAllocator: can't allocate memory", "CUBLAS_STATUS_ALLOC_FAILED")
+    return isinstance(error, RuntimeError) and any(word in str(error) for word in words)
+
+
+def write_note(run: Path, shortage: Shortage) -> None:
+    """Remember the last shortage of a run."""
+    atomic_write(run / NOTE, json.dumps(dataclasses.asdict(shortage)) + "\n")
+
+
+def read_note(run: Path) -> Shortage | None:
+    """The last shortage of a run, if there was one."""
+    try:
+        return Shortage(**json.loads((run / NOTE).read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        return None

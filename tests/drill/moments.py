@@ -1,0 +1,155 @@
+"""Moments to be killed at: each is a patch of the process that is to die, not of Dragoman.
+
+A patched function counts its calls, and the process kills itself before, in or after one of them.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from dragoman import files, model_directory
+from dragoman.training import checkpoint, loop, metrics, optimizer, saving, shards, validation
+
+Action = Callable[..., Any]
+
+
+def die() -> None:
+    """End as in a power cut, as far as this process is concerned."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def before(plain: Action) -> Action:
+    """Die before the call."""
+    return lambda *arguments, **options: die()
+
+
+def after(plain: Action) -> Action:
+    """Die when the call has returned."""
+
+    def call(*arguments: Any, **options: Any) -> None:
+        plain(*arguments, **options)
+        die()
+
+    return call
+
+
+def half_a_file(plain: Action) -> Action:
+    """Die when half of the file is written."""
+
+    def call(*arguments: Any, **options: Any) -> None:
+        plain(*arguments, **options)
+        path = next(argument for argument in arguments if isinstance(argument, Path))
+        os.truncate(path, path.stat().st_size // 2)
+        die()
+
+    return call
+
+
+def half_a_line(plain: Action) -> Action:
+    """Die when half of a line of metrics.jsonl is written."""
+
+    def call(self: Any, *arguments: Any, **options: Any) -> None:
+        self._file.write('{"kind": "train", "st')
+        self._file.flush()
+        die()
+
+    return call
+
+
+def half_removed(plain: Action) -> Action:
+    """Die when the first file of a directory is removed."""
+
+    def call(path: Path, **options: Any) -> None:
+        for file in sorted(Path(path).glob("*"))[:1]:
+            file.unlink()
+        die()
+
+    return call
+
+
+def slow_disk(seconds: float) -> None:
+    """Give the training time to go on while a checkpoint is being written."""
+    module: Any = shards
+    plain = module.write_tensors
+
+    def slow(*arguments: Any) -> None:
+        time.sleep(seconds)
+        plain(*arguments)
+
+    module.write_tensors = slow
+
+
+def always(*arguments: Any, **options: Any) -> bool:
+    """Every call counts."""
+    return True
+
+
+def there(path: Path, **options: Any) -> bool:
+    """Removing what is not there does not count."""
+    return Path(path).is_dir()
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A call of a function, and what becomes of it."""
+
+    owner: Any
+    function: str
+    action: Callable[[Action], Action]
+    calls: int
+    """The fatal one is one of so many."""
+    counts: Callable[..., bool] = always
+
+    def arm(self, draw: Random) -> Callable[[], None]:
+        """What makes a process die at this moment."""
+        fatal_call = draw.randint(1, self.calls)
+
+        def patch() -> None:
+            plain = getattr(self.owner, self.function)
+            fatal = self.action(plain)
+            left = fatal_call
+
+            def call(*arguments: Any, **options: Any) -> Any:
+                nonlocal left
+                left -= self.counts(*arguments, **options)
+                return (fatal if left == 0 else plain)(*arguments, **options)
+
+            setattr(self.owner, self.function, call)
+
+        return patch
+
+
+NAMED = {
+    "half a shard is written": Moment(shards, "write_tensors", half_a_file, 5),
+    "half the index is written": Moment(checkpoint, "write_synced", half_a_file, 5),
+    "before an fsync": Moment(os, "fsync", before, 30),
+    "after an fsync": Moment(os, "fsync", after, 30),
+    "before a rename": Moment(Path, "rename", before, 8),
+    "after a rename": Moment(Path, "rename", after, 8),
+    "before the checkpoint has its name": Moment(saving, "put_directory", before, 5),
+    "after the checkpoint has its name": Moment(saving, "put_directory", after, 5),
+    "before pruning": Moment(checkpoint, "_remove", before, 3),
+    "half a checkpoint is pruned": Moment(shutil, "rmtree", half_removed, 3, there),
+    "after pruning": Moment(checkpoint, "_remove", after, 3),
+    "before a validation": Moment(loop, "validate", before, 4),
+    "in a validation": Moment(validation, "_bleu", before, 4),
+    "after a validation": Moment(loop, "validate", after, 4),
+    "half the best model is written": Moment(model_directory, "write_tensors", half_a_file, 2),
+    "the best model has its name": Moment(files, "put_directory", after, 2),
+    "half a line of metrics is written": Moment(metrics.Metrics, "write", half_a_line, 30),
+    "between two lines of metrics": Moment(metrics.Metrics, "write", after, 30),
+    "before Adam": Moment(optimizer.Adam, "step", before, 25),
+    "after Adam": Moment(optimizer.Adam, "step", after, 25),
+    "before the state is restored": Moment(checkpoint.Checkpoint, "fill", before, 1),
+    "after the state is restored": Moment(checkpoint.Checkpoint, "fill", after, 1),
+    "before metrics are cut": Moment(os, "truncate", before, 1),
+    "after metrics are cut": Moment(os, "truncate", after, 1),
+}

@@ -1,0 +1,67 @@
+"""Controls: resumes that leave something out, so that the comparison has something to find."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+
+from dragoman.data.batches import START
+from dragoman.training import checkpoint, optimizer
+from dragoman.training.shards import Part
+
+
+def no_generators() -> None:
+    """Dropout goes on from the seed."""
+    torch.set_rng_state = lambda state: None  # type: ignore[assignment]
+
+
+def no_schedule() -> None:
+    """The learning rate warms up again."""
+    plain, resumed = optimizer.learning_rate, checkpoint.Checkpoint.__init__
+    saved_at = 0
+
+    def noticed(self: Any, path: Any) -> None:
+        nonlocal saved_at
+        resumed(self, path)
+        saved_at = saved_at or self.progress.step  # pruning looks at others later
+
+    def counted_anew(config: Any, d_model: int, step: int) -> float:
+        return plain(config, d_model, step - saved_at)
+
+    checkpoint.Checkpoint.__init__ = noticed  # type: ignore[method-assign]
+    for module in list(sys.modules.values()):
+        if getattr(module, "learning_rate", None) is plain:
+            module.learning_rate = counted_anew  # type: ignore[attr-defined]
+
+
+def no_position() -> None:
+    """The data begin again."""
+    plain = checkpoint.Progress.from_dict
+
+    def from_the_start(values: dict[str, Any]) -> checkpoint.Progress:
+        progress = plain(values)
+        progress.position = START
+        return progress
+
+    checkpoint.Progress.from_dict = from_the_start  # type: ignore[method-assign]
+
+
+def _without(kind: str) -> None:
+    plain = checkpoint.Checkpoint.fill
+
+    def partly(self: checkpoint.Checkpoint, state: Mapping[str, Part]) -> None:
+        plain(self, {name: part for name, part in state.items() if not name.startswith(kind)})
+
+    checkpoint.Checkpoint.fill = partly  # type: ignore[method-assign]
+
+
+CONTROLS: dict[str, Callable[[], None]] = {
+    "the random generators": no_generators,
+    "the step of the schedule": no_schedule,
+    "the position in the data": no_position,
+    "Adam's moments": lambda: _without("optimizer/"),
+    "the moving average": lambda: _without("average/"),
+}

@@ -1,0 +1,70 @@
+"""What may happen to one rank in the middle of a run."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from dragoman.training.loss import Criterion
+from dragoman.training.step import Stepper
+
+
+def killed() -> None:
+    """As by kill -9."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def stopped() -> None:
+    """As in a machine that hangs: nothing is closed, nothing is answered."""
+    os.kill(os.getpid(), signal.SIGSTOP)
+
+
+def stuck() -> None:
+    """As on a disk that does not answer: the process lives, and gets no further."""
+    time.sleep(3600)
+
+
+def out_of_memory() -> None:
+    """As on a GPU that is full."""
+    raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
+
+
+ACCIDENTS: dict[str, Callable[[], None]] = {
+    "killed": killed,
+    "stopped": stopped,
+    "stuck": stuck,
+    "memory": out_of_memory,
+}
+
+
+def arrange(*accidents: str) -> Callable[[], None]:
+    """Let accidents happen in forward passes: "killed 1 7" on rank 1 at step 7, once each.
+
+    Gives what undoes it.
+    """
+    forward, run = Criterion.forward, Stepper.run
+    rank = int(os.environ.get("RANK", "0"))
+    due = {int(s): ACCIDENTS[what] for what, r, s in map(str.split, accidents) if int(r) == rank}
+    now = 0
+
+    def run_and_tell(self: Stepper, batch: Any, step: int) -> None:
+        nonlocal now
+        now = step
+        run(self, batch, step)
+
+    def forward_or_not(self: Criterion, *arguments: Any) -> Any:
+        if self.training and now in due:
+            due.pop(now)()
+        return forward(self, *arguments)
+
+    Stepper.run, Criterion.forward = run_and_tell, forward_or_not  # type: ignore[method-assign]
+
+    def undo() -> None:
+        Stepper.run, Criterion.forward = run, forward  # type: ignore[method-assign]
+
+    return undo

@@ -1,0 +1,56 @@
+"""Sets that are scored at every validation and never chosen by."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from dragoman.config import Config
+from dragoman.data.prepare import Prepared
+from dragoman.errors import DataError
+from dragoman.training.held_out import HeldOut, keep, read
+from dragoman.training.loop import fit
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> list[Path]:
+    (tmp_path / "news.en").write_text("the dog sees\na \u2028 b\n", encoding="utf-8")
+    (tmp_path / "news.de").write_text("sees god eht\nb a\n", encoding="utf-8")
+    return [tmp_path / "news.en", tmp_path / "news.de"]
+
+
+def test_a_set_comes_back_as_it_was(tmp_path: Path, files: list[Path]) -> None:
+    (tmp_path / "talks.tsv").write_text("x\ty\n", encoding="utf-8")
+    keep(tmp_path / "run", [files, [tmp_path / "talks.tsv"]])
+    news, talks = read(tmp_path / "run")
+    assert (news.name, len(news.source), news.target) == ("news", 2, ["sees god eht", "b a"])
+    assert talks == HeldOut("talks", ["x"], ["y"])
+    assert read(tmp_path / "nowhere") == []
+
+
+def test_two_sets_of_one_name_and_an_empty_one_are_refused(
+    tmp_path: Path, files: list[Path]
+) -> None:
+    with pytest.raises(DataError, match="another --test is called news"):
+        keep(tmp_path / "run", [files, files])
+    for file in files:
+        file.write_text("")
+    with pytest.raises(DataError, match="no pairs"):
+        keep(tmp_path / "other", [files])
+
+
+def test_its_score_is_recorded_also_after_a_resume(
+    tiny: Config, prepared: Prepared, tmp_path: Path, files: list[Path]
+) -> None:
+    run = tmp_path / "run"
+    keep(run, [files])
+    more = ["training.validate_every=2", "training.checkpoint_every=2"]
+    for steps, resume in ((2, False), (4, True)):
+        config = tiny.overridden([f"training.steps={steps}", *more])
+        fit(config, prepared, run, resume=resume, quiet=True)
+    lines = (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    found = [e for e in map(json.loads, lines) if e["kind"] == "valid"]
+    assert [entry["step"] for entry in found] == [2, 4]
+    assert all(0 <= entry["bleu/news"] <= 100 for entry in found)
