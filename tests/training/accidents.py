@@ -34,22 +34,31 @@ def out_of_memory() -> None:
     raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
 
 
+def out_of_host_memory() -> None:
+    """As on a CPU that has none left."""
+    raise RuntimeError(
+        "[enforce fail at alloc_cpu.cpp:1] DefaultCPUAllocator: can't allocate memory"
+    )
+
+
 ACCIDENTS: dict[str, Callable[[], None]] = {
     "killed": killed,
     "stopped": stopped,
     "stuck": stuck,
     "memory": out_of_memory,
+    "host-memory": out_of_host_memory,
 }
+IN_BACKWARD = "-in-backward"
 
 
 def arrange(*accidents: str) -> Callable[[], None]:
     """Let accidents happen in forward passes: "killed 1 7" on rank 1 at step 7, once each.
 
-    Gives what undoes it.
+    "memory-in-backward 0 3": when the gradient of the loss comes by. Gives what undoes it.
     """
     forward, run = Criterion.forward, Stepper.run
     rank = int(os.environ.get("RANK", "0"))
-    due = {int(s): ACCIDENTS[what] for what, r, s in map(str.split, accidents) if int(r) == rank}
+    due = {int(s): what for what, r, s in map(str.split, accidents) if int(r) == rank}
     now = 0
 
     def run_and_tell(self: Stepper, batch: Any, step: int) -> None:
@@ -58,9 +67,15 @@ def arrange(*accidents: str) -> Callable[[], None]:
         run(self, batch, step)
 
     def forward_or_not(self: Criterion, *arguments: Any) -> Any:
-        if self.training and now in due:
-            due.pop(now)()
-        return forward(self, *arguments)
+        if not self.training or now not in due:
+            return forward(self, *arguments)
+        what = due.pop(now)
+        accident = ACCIDENTS[what.removesuffix(IN_BACKWARD)]
+        if not what.endswith(IN_BACKWARD):
+            accident()
+        loss, nll = forward(self, *arguments)
+        loss.register_hook(lambda gradient: accident())
+        return loss, nll
 
     Stepper.run, Criterion.forward = run_and_tell, forward_or_not  # type: ignore[method-assign]
 

@@ -91,11 +91,17 @@ def test_a_run_is_a_directory_of_known_things(
     }
 
 
-@pytest.mark.parametrize("ema", [0.0, 0.9])
+@pytest.mark.parametrize(("ema", "optimizer"), [(0.0, "adam"), (0.9, "adam"), (0.9, "muon")])
 def test_resumed_equals_uninterrupted_bit_for_bit(
-    ema: float, tiny: Config, prepared: Prepared, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ema: float,
+    optimizer: str,
+    tiny: Config,
+    prepared: Prepared,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    config = settings(tiny, f"training.ema={ema}", "data.subword_sampling=0.1")
+    more = (f"training.ema={ema}", f"training.optimizer={optimizer}", "data.subword_sampling=0.1")
+    config = settings(tiny, *more)
     fit(config, prepared, tmp_path / "whole", quiet=True)
 
     def dies(trainer: loop.Trainer, result: object) -> None:

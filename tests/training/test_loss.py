@@ -44,7 +44,7 @@ def test_padding_is_not_in_the_loss(prepared: Prepared, tiny: Config, batch: Ten
     logits = model(batch.source, batch.target)
     real = batch.target.segments_RL > 0
     assert not real.all(), "there is some padding to tell apart"
-    expected = F.cross_entropy(logits[real], batch.output_RT[real], reduction="sum")
+    expected = F.cross_entropy(logits[real], batch.output_RT[real].long(), reduction="sum")
     torch.testing.assert_close(Criterion(model).eval()(batch)[1], expected)
 
 

@@ -8,7 +8,6 @@ import pytest
 import torch
 
 from dragoman.config import TrainingConfig
-from dragoman.errors import ModelError
 from dragoman.training.muon import MOMENTUM, Muon, orthogonal, together
 from dragoman.training.optimizer import Adam, MovingAverage, learning_rate
 
@@ -80,19 +79,6 @@ def test_adam_is_torch_s_bit_for_bit(decay: float) -> None:
         assert torch.equal(ours.bias, theirs.bias)
 
 
-def test_adam_takes_back_what_it_gave() -> None:
-    layer = torch.nn.Linear(5, 3)
-    adam = Adam(layer, TrainingConfig())
-    layer(torch.randn(4, 5)).sum().backward()
-    adam.step(0.1)
-    saved = {name: tensor.clone() for name, tensor in adam.tensors().items()}
-    adam.step(0.1)
-    adam.restore(saved, where="here")
-    assert all(torch.equal(saved[name], tensor) for name, tensor in adam.tensors().items())
-    with pytest.raises(ModelError, match="here: the optimiser of another model"):
-        adam.restore({}, where="here")
-
-
 def test_the_moving_average_follows_its_definition() -> None:
     weight = torch.nn.Parameter(torch.tensor([0.0]))
     average = MovingAverage([weight], decay=0.5)
@@ -147,7 +133,7 @@ def test_muon_moves_matrices_by_orthogonal_momentum_and_the_rest_by_adam() -> No
     torch.testing.assert_close(after, layers[2].weight.detach())
 
 
-def test_muon_skips_what_is_not_a_number_and_takes_back_what_it_gave() -> None:
+def test_muon_skips_what_is_not_a_number() -> None:
     torch.manual_seed(3)
     model = torch.nn.ModuleList([torch.nn.Linear(6, 4), torch.nn.Linear(6, 4)])
     muon = Muon(model, TrainingConfig(optimizer="muon"))
@@ -161,11 +147,6 @@ def test_muon_skips_what_is_not_a_number_and_takes_back_what_it_gave() -> None:
         parameter.grad = torch.full_like(parameter, math.nan)
     muon.step(torch.tensor(0.01), skip=torch.tensor(1.0))
     assert all(torch.equal(a, b) for a, b in zip(before, model.parameters(), strict=True))
-    assert all(torch.equal(saved[name], tensor) for name, tensor in muon.tensors().items())
-    for parameter in model.parameters():
-        parameter.grad = torch.randn_like(parameter)
-    muon.step(0.01)
-    muon.restore(saved, where="here")
     assert all(torch.equal(saved[name], tensor) for name, tensor in muon.tensors().items())
 
 

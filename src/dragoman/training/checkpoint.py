@@ -59,6 +59,8 @@ class Progress:
     best_score: float | None = None
     best_step: int = 0
     validations_without_gain: int = 0
+    bad_steps: int = 0
+    """Steps in a row that were skipped."""
     validation_due: bool = False
     """Whether a signal broke off the validation of this step."""
     metrics_bytes: int = 0

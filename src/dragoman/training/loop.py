@@ -38,7 +38,13 @@ from dragoman.training.progress import Display
 from dragoman.training.rehearsal import settle
 from dragoman.training.sharding import gathered, part
 from dragoman.training.shards import Part
-from dragoman.training.shortage import Shortage, ShortageError, read_note, write_note
+from dragoman.training.shortage import (
+    Shortage,
+    ShortageError,
+    nothing_smaller,
+    read_note,
+    write_note,
+)
 from dragoman.training.signals import SIGNALS, Signals
 from dragoman.training.step import Stepper, StepResult
 from dragoman.training.validation import Validation, validate
@@ -120,7 +126,6 @@ class Trainer:
         """The ranks, where one has more to do than the others."""
         self.held_out = held_out.read(run)
         self.progress = Progress(threads=torch.get_num_threads(), ranks=ranks.world)
-        self.bad_steps = 0
         self.started = self.window_start = time.monotonic()
         self.started_at = self.window_tokens = 0
         self.seconds_before = 0.0
@@ -179,7 +184,8 @@ class Trainer:
         try:
             self.stepper.run(batch, step)
         except ShortageError as error:
-            write_note(self.run, error.shortage)
+            if not error.hopeless:
+                write_note(self.run, error.shortage)
             raise TrainingError(self._without_memory(batch, error)) from None
         while shortages := self.stepper.ration.shortages:
             shortage = shortages.pop(0)
@@ -198,11 +204,7 @@ class Trainer:
         what = f"out of memory at step {error.shortage.step:,} on rank {self.ranks.rank}"
         if error.hopeless:
             S, T = batch.source_ids.shape[1], batch.target_input.shape[1]
-            return (
-                f"{what}: not even one row of {S} and {T} positions fits; lower data.row_length "
-                "and data.max_length, choose a smaller model, or give it more GPUs with "
-                "training.sharding=full"
-            )
+            return f"{what}: {nothing_smaller(S, T)}"
         return (
             f"{what}; start all ranks again with: dragoman train --resume {self.run}, which "
             f"computes each batch in {error.shortage.slices} slices"
@@ -234,13 +236,13 @@ class Trainer:
 
     def _watch_for_bad_steps(self, result: StepResult) -> None:
         if not result.skipped:
-            self.bad_steps = 0
+            self.progress.bad_steps = 0
             return
-        self.bad_steps += 1
+        self.progress.bad_steps += 1
         step, limit = result.step, self.config.training.max_bad_steps
         finite = math.isfinite(result.loss) and math.isfinite(result.norm)
         what = f"far above the steps before ({result.loss:.3g})" if finite else "not finite"
-        if self.bad_steps >= limit:
+        if self.progress.bad_steps >= limit:
             raise TrainingError(
                 f"the loss was {what} for {limit} steps in a row, the last at step {step:,}; "
                 "lower training.learning_rate, or set training.clip_norm=1, and resume from the "

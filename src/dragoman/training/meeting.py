@@ -15,7 +15,7 @@ import os
 import time
 import uuid
 from datetime import timedelta
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, cast
 
 __all__ = ["Store", "address", "agree_on_name", "meet"]
 
@@ -59,8 +59,7 @@ def meet(rank: int, world: int, timeout: float) -> Store:
         timeout=timedelta(seconds=timeout),
         wait_for_workers=False,
     )
-    own: Any = PrefixStore(agree_on_name(store, rank, world, timeout), store)
-    return own
+    return cast(Store, PrefixStore(agree_on_name(store, rank, world, timeout), store))
 
 
 def agree_on_name(store: Store, rank: int, world: int, timeout: float) -> str:

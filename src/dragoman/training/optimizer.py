@@ -10,7 +10,6 @@ from torch import Tensor, nn
 
 from dragoman import kernels
 from dragoman.config import TrainingConfig
-from dragoman.errors import ModelError
 from dragoman.training.precision import Twin
 from dragoman.training.sharding import local
 
@@ -139,15 +138,6 @@ class Adam:
             for key in ("exp_avg", "exp_avg_sq")
             for name, tensor in zip(self.names, getattr(self, key), strict=True)
         } | {"steps": self.steps, "recent_loss": self.recent_loss}
-
-    @torch.no_grad()
-    def restore(self, tensors: dict[str, Tensor], *, where: str) -> None:
-        """Take back what `tensors` gave."""
-        mine = self.tensors()
-        if mine.keys() != tensors.keys():
-            raise ModelError(f"{where}: the optimiser of another model")
-        for name, tensor in mine.items():
-            tensor.copy_(tensors[name])
 
 
 class MovingAverage:

@@ -14,7 +14,7 @@ from dragoman.config import Config
 from dragoman.data.batches import Batch
 from dragoman.errors import ConfigError
 from dragoman.training.planner import Rehearsal, enough_slices, largest_rows
-from dragoman.training.shortage import is_shortage
+from dragoman.training.shortage import is_shortage, nothing_smaller
 from dragoman.training.step import Stepper
 
 __all__ = ["full_batch", "settle"]
@@ -56,11 +56,7 @@ def _with_tokens(config: Config, tokens: int) -> Config:
 
 def _need_one(found: int, memory: int, S: int, T: int) -> None:
     if not found:
-        raise ConfigError(
-            f"not even one row of {S} source and {T} target positions fits beside the model in the "
-            f"{memory / 2**30:.1f} GB of this GPU; lower data.row_length and data.max_length, "
-            "choose a smaller model, or give it more GPUs with training.sharding=full"
-        )
+        raise ConfigError(f"in {memory / 2**30:.1f} GB of GPU memory {nothing_smaller(S, T)}")
 
 
 def _addressable(config: Config, S: int, T: int) -> int:

@@ -15,7 +15,7 @@ import torch
 
 from dragoman.files import atomic_write
 
-__all__ = ["Shortage", "ShortageError", "is_shortage", "read_note", "write_note"]
+__all__ = ["Shortage", "ShortageError", "is_shortage", "nothing_smaller", "read_note", "write_note"]
 
 NOTE = "out_of_memory.json"
 
@@ -46,6 +46,15 @@ def is_shortage(error: BaseException) -> bool:
         return True
     words = ("DefaultCPUAllocator: can't allocate memory", "CUBLAS_STATUS_ALLOC_FAILED")
     return isinstance(error, RuntimeError) and any(word in str(error) for word in words)
+
+
+def nothing_smaller(S: int, T: int) -> str:
+    """What to say, and to do, when one row is too much: its lengths are S and T."""
+    return (
+        f"not even one row of {S} source and {T} target positions fits beside the model; lower "
+        "data.row_length and data.max_length, choose a smaller model, or give it more GPUs with "
+        "training.sharding=full"
+    )
 
 
 def write_note(run: Path, shortage: Shortage) -> None:

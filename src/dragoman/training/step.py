@@ -17,6 +17,7 @@ from torch import Tensor
 from dragoman import kernels
 from dragoman.config import Config
 from dragoman.data.batches import Batch
+from dragoman.errors import ConfigError
 from dragoman.models import Model
 from dragoman.training.distribution import Ranks
 from dragoman.training.loss import Criterion, TensorBatch, in_one_piece
@@ -72,6 +73,11 @@ class Stepper:
         settings = config.training
         self.config, self.model, self.device, self.ranks = config, model, device, ranks
         self.sharded = wants_shards(settings, model, device, ranks)
+        if self.sharded and settings.optimizer == "muon":
+            raise ConfigError(
+                'training.optimizer = "muon" needs whole matrices and this run keeps them in shards '
+                '(training.sharding); try training.optimizer="adam"'
+            )
         if not self.sharded:  # which come to the device by themselves, a layer at a time
             model.to(device)
         self.fast = computes_fast(settings.precision, device)
