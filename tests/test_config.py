@@ -204,6 +204,11 @@ IMPOSSIBLE = {
     "data.subword_sampling=1.0": "data.subword_sampling = 1.0 must be at least 0 and below 1",
     "training.batch_tokens=100": "training.batch_tokens = 100 is less than training.accumulate = 1 "
     "rows of data.row_length = 256; try 256",
+    "training.batch_tokens=0": "training.batch_tokens = 0 is too small; the least is 1",
+    "training.batch_tokens=many": "--set: training.batch_tokens = 'many' must be a whole number, "
+    "or auto",
+    "training.batch_tokens=1.5": "--set: training.batch_tokens = 1.5 must be a whole number",
+    "training.timeout_seconds=0": "training.timeout_seconds = 0.0 is too small; the least is 1",
     "training.steps=0": "training.steps = 0 is too small; the least is 1",
     "training.average=6": "training.average = 6 is more than training.keep_checkpoints = 5; keep "
     "as many",
@@ -236,6 +241,18 @@ def test_a_file_that_is_no_config_is_refused_with_its_name(tmp_path: Path) -> No
         Config.load(path)
 
 
+def test_a_batch_size_that_is_still_to_be_found_is_written_and_read_as_a_word(
+    tmp_path: Path,
+) -> None:
+    config = Config().overridden(["training.batch_tokens=auto"])
+    path = tmp_path / "a.toml"
+    path.write_text(config.to_toml(), encoding="utf-8")
+    assert 'batch_tokens = "auto"' in config.to_toml()
+    assert Config.load(path) == config
+    assert config.training.tokens == 4096
+    assert config.overridden(["training.batch_tokens=8192"]).training.tokens == 8192
+
+
 # --- overrides ---
 
 
@@ -246,6 +263,9 @@ def test_a_file_that_is_no_config_is_refused_with_its_name(tmp_path: Path) -> No
         ("training.steps=1_000", 1000),
         ("training.steps=1e3", 1000),
         ("training.steps = 7", 7),
+        ("training.batch_tokens=8192", 8192),
+        ("training.batch_tokens=8e3", 8000),
+        ("training.batch_tokens=auto", "auto"),
         ("model.dropout=0.25", 0.25),
         ("model.dropout=0", 0.0),
         ("training.epsilon=1e-3", 1e-3),

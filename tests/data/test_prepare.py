@@ -169,6 +169,18 @@ def test_long_lines_of_a_given_validation_set_are_kept_as_text(tmp_path, tokeniz
     assert "dev.en, line 3" in said
 
 
+def test_pairs_too_long_to_learn_from_are_told_with_their_places(tmp_path, tokenizer):
+    pairs = [*sentences(50), *[(f"x{n} y z " * 50, "lang") for n in range(3)]]
+    out = tmp_path / "out"
+    prepared = prepare(put(tmp_path, "a", pairs), out, CONFIG, tokenizer=tokenizer)
+    assert prepared.too_long() == (
+        f"3 of 53 pairs have more than data.max_length = {CONFIG.data.max_length} pieces and are "
+        f"not learned from: {tmp_path / 'a.en'}, line 51; {tmp_path / 'a.en'}, line 52; …"
+    )
+    some = prepare(put(tmp_path, "b", sentences(50)), tmp_path / "b", CONFIG, tokenizer=tokenizer)
+    assert some.too_long() is None
+
+
 def test_the_settings_that_are_saved_are_those_of_a_given_tokeniser(tmp_path, tokenizer):
     config = Config()  # 37,000 pieces
     prepared = prepare(

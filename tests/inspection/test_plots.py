@@ -171,3 +171,14 @@ def test_runs_without_curves_are_refused(tmp_path: Path) -> None:
 def test_letters_no_font_has_are_known_beforehand() -> None:
     assert not unreadable("Größe, “so”: 12 → 3")
     assert unreadable("\U0001f9ff nobody draws \U00100000")
+
+
+def test_the_curves_of_further_sets_are_named(tmp_path: Path) -> None:
+    lines = [
+        {"kind": "valid", "step": step, "loss": 2.0, "bleu": 20.0 + step, "bleu/news": 9.0 + step}
+        for step in (1, 2, 3)
+    ]
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    (tmp_path / "metrics.jsonl").write_text(text, encoding="utf-8")
+    picture = draw_curves(tmp_path, tmp_path / "curves.svg").read_text(encoding="utf-8")
+    assert "news" in picture

@@ -26,6 +26,8 @@ from dragoman.training.loss import Criterion
 from dragoman.training.run import resume, train
 from dragoman.training.validation import Validation
 
+from ..conftest import reversals, write_pairs
+
 
 def weights(run: Path) -> dict[str, Tensor]:
     return Checkpoint(checkpoints.list_checkpoints(run)[-1]).shards.all("weights/")
@@ -334,3 +336,16 @@ def test_models_of_different_shapes_are_not_averaged(finished: Path, tmp_path: P
     save_file({"a": torch.zeros(2)}, other / "model/weights.safetensors")
     with pytest.raises(ModelError, match="not the same model"):
         average([finished / "model", other / "model"], tmp_path / "out")
+
+
+def test_what_is_too_long_is_told_before_the_first_step(
+    tiny: Config, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pairs = reversals(300)
+    pairs[122] = ("red " * 200, "der " * 200)
+    files = write_pairs(tmp_path, pairs)
+    train(settings(tiny, steps=1), *files, run=tmp_path / "run")
+    said = capsys.readouterr().err
+    long = said.index("1 of 300 pairs have more than data.max_length = 63 pieces")
+    assert f"{files[0]}, line 123\n" in said[long:]
+    assert long < said.index("step 1 of 1")

@@ -1,4 +1,4 @@
-"""Training in real processes: killed, signalled, and several at once."""
+"""Training in real processes: killed and signalled; several at once are in test_ranks.py."""
 
 from __future__ import annotations
 
@@ -196,47 +196,3 @@ def test_sigterm_breaks_off_a_validation_which_is_done_on_resuming(
 def records(run: Path, kind: str) -> list[dict[str, object]]:
     lines = (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
     return [entry for entry in map(json.loads, lines) if entry["kind"] == kind]
-
-
-def losses(run: Path) -> list[float]:
-    lines = (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
-    return [entry["loss"] for entry in map(json.loads, lines) if entry["kind"] == "train"]
-
-
-def test_two_ranks_follow_the_loss_curve_of_one(
-    prepared: Prepared, preset: list[str], tmp_path: Path
-) -> None:
-    settings = preset + options(
-        [
-            "training.steps=12",
-            "training.checkpoint_every=6",
-            "training.validate_every=6",
-            "training.accumulate=2",
-            "model.dropout=0.0",  # each rank draws its own dropout
-        ]
-    )
-    finish(start(prepared.path, "--out", tmp_path / "one", *settings))
-    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
-    torchrun += ["--nproc-per-node", "2", "-m", "dragoman", "train"]
-    finish(start(prepared.path, "--out", tmp_path / "two", *settings, command=torchrun))
-    assert losses(tmp_path / "two") == pytest.approx(losses(tmp_path / "one"), rel=1e-4)
-    one, two = state_at(tmp_path / "one", 12), state_at(tmp_path / "two", 12)
-    for name in one:
-        if name.startswith("weights/"):
-            torch.testing.assert_close(one[name], two[name], atol=1e-3, rtol=1e-3)
-
-
-def test_two_ranks_resume_what_two_ranks_saved(
-    prepared: Prepared, preset: list[str], tmp_path: Path
-) -> None:
-    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
-    torchrun += ["--nproc-per-node", "2", "-m", "dragoman", "train"]
-    base = ["training.checkpoint_every=3"]
-    for name, steps in (("whole", 6), ("cut", 3)):
-        settings = preset + options([*base, f"training.steps={steps}"])
-        finish(start(prepared.path, "--out", tmp_path / name, *settings, command=torchrun))
-    resumed = start("--resume", tmp_path / "cut", "--set", "training.steps=6", command=torchrun)
-    finish(resumed)
-    expected, found = state_at(tmp_path / "whole", 6), state_at(tmp_path / "cut", 6)
-    assert {"generators/cpu/0", "generators/cpu/1"} <= expected.keys()
-    assert [name for name in expected if not torch.equal(expected[name], found[name])] == []

@@ -10,6 +10,7 @@ import json
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import time
@@ -71,17 +72,21 @@ class Runs:
         done = subprocess.run(torchrun, capture_output=True, text=True, timeout=240, check=False)
         assert done.returncode == 0, done.stderr
 
+    def command(self, name: str, *assignments: str) -> list[str]:
+        """What trains a run of this name."""
+        preset = self.place / f"{name}.toml"
+        preset.write_text(self.config(*assignments).to_toml(), encoding="utf-8")
+        words = ["train", self.data.path, "--out", self.place / name, "--preset", preset]
+        return [str(HERE / "unlucky.py"), *map(str, words)]
+
     def torchrun(
         self, name: str, accidents: str, *assignments: str, restarts: int = 0
     ) -> subprocess.CompletedProcess[str]:
         """The command on two ranks, with accidents."""
-        preset = self.place / f"{name}.toml"
-        preset.write_text(self.config(*assignments).to_toml(), encoding="utf-8")
         torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
         torchrun += ["--nproc-per-node", "2", "--max-restarts", str(restarts)]
-        command = ["train", str(self.data.path), "--out", str(self.place / name)]
         return subprocess.run(
-            [*torchrun, str(HERE / "unlucky.py"), *command, "--preset", str(preset)],
+            [*torchrun, *self.command(name, *assignments)],
             capture_output=True,
             text=True,
             timeout=120,
@@ -116,6 +121,8 @@ def runs(tiny: Config, prepared: Prepared, tmp_path_factory: pytest.TempPathFact
         runs.copy("fsdp-on-2", "fsdp-half", FSDP),
         runs.job("short", DDP, accidents=["memory 1 2"]),
         runs.job("undisturbed", DDP, *DRAWN),
+        runs.job("undisturbed-half", DDP, CUT, *DRAWN),
+        runs.copy("resumed", "undisturbed-half", DDP, *DRAWN),
     )
     runs.do(4, runs.copy("ddp-on-4", "ddp-half", DDP), runs.copy("fsdp-on-4", "fsdp-half", FSDP))
     for name, settings in (("ddp", DDP), ("fsdp", FSDP)):
@@ -139,6 +146,13 @@ def assert_ends_like_one(runs: Runs, name: str) -> None:
             torch.testing.assert_close(other[n], one[n], atol=2e-6, rtol=1e-4, msg=n)
 
 
+def assert_same_bits(runs: Runs, name: str) -> None:
+    """As the run that nobody disturbed, with dropout and all that is drawn at random."""
+    expected, found = runs.state("undisturbed"), runs.state(name)
+    assert expected.keys() == found.keys()
+    assert [n for n in expected if not torch.equal(expected[n], found[n])] == []
+
+
 @pytest.mark.slow
 class TestRealRanks:
     @pytest.mark.parametrize("kind", ["ddp", "fsdp"])
@@ -157,6 +171,10 @@ class TestRealRanks:
         assert runs.checkpoint(kind, 4).progress.ranks == 2
         assert runs.checkpoint(kind).progress.ranks == int(kind[-1])
         assert_ends_like_one(runs, kind)
+
+    def test_two_ranks_resume_what_two_ranks_saved_bit_for_bit(self, runs: Runs) -> None:
+        assert_same_bits(runs, "resumed")
+        assert {"generators/cpu/0", "generators/cpu/1"} <= runs.state("resumed").keys()
 
     def test_in_shards_every_rank_writes_its_own_rows(self, runs: Runs) -> None:
         for kind, writes in (("ddp", False), ("fsdp", True)):
@@ -202,14 +220,38 @@ class TestRealRanks:
             said[0],
         )
 
+    def test_a_rank_that_hangs_is_given_up_though_nobody_closes_its_line(self, runs: Runs) -> None:
+        """Here without torchrun, which would wait for the one that hangs."""
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free.getsockname()[1])}
+        command = runs.command("hanging", "training.timeout_seconds=3")
+        ranks = [
+            subprocess.Popen(
+                [sys.executable, *command],
+                stderr=subprocess.PIPE,
+                text=True,
+                env=os.environ
+                | place
+                | {"RANK": str(rank), "WORLD_SIZE": "2", "ACCIDENTS": "stopped 1 6"},
+            )
+            for rank in range(2)
+        ]
+        try:
+            _, said = ranks[0].communicate(timeout=60)
+        finally:
+            for process in ranks:
+                process.kill()
+                process.communicate()
+        assert ranks[0].returncode == 2
+        assert re.search(r"^dragoman: rank 1 \(.+\) stopped answering at step 6;", said, re.M)
+
     def test_started_again_by_torchrun_it_ends_as_if_nothing_had_been(self, runs: Runs) -> None:
         settings = ["training.timeout_seconds=4", DDP, *DRAWN]
         ended = runs.torchrun("restarted", "killed 1 6", *settings, restarts=1)
         assert ended.returncode == 0, ended.stderr
         assert "stopped answering at step 6" in ended.stderr
-        expected, found = runs.state("undisturbed"), runs.state("restarted")
-        assert expected.keys() == found.keys()
-        assert [name for name in expected if not torch.equal(expected[name], found[name])] == []
+        assert_same_bits(runs, "restarted")
         assert [e["step"] for e in runs.metrics("restarted")] == list(range(1, STEPS + 1))
         assert losses(runs, "restarted") == losses(runs, "undisturbed")
 

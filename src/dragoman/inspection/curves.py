@@ -22,6 +22,7 @@ Series: TypeAlias = dict[int, float]
 """Values by step."""
 
 COLOURS: Final = ("#2f6db3", "#e07a1f", "#3a9a63", "#a5478f", "#7a6a4f", "#c43d4b", "#3f9fb5")
+DASHES: Final = ("--", ":", "-.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,8 @@ class Curves:
     training: Series = field(default_factory=dict)
     validation: Series = field(default_factory=dict)
     bleu: Series = field(default_factory=dict)
+    others: dict[str, Series] = field(default_factory=dict)
+    """BLEU of sets that are scored beside the validation set, by their names."""
     learning_rate: Series = field(default_factory=dict)
     speed: Series = field(default_factory=dict)
 
@@ -97,6 +100,9 @@ def _add(curves: Curves, event: dict[str, Any]) -> None:
         case "valid":
             put(curves.validation, "nll", "loss")
             put(curves.bleu, "bleu")
+            for name in event:
+                if name.startswith("bleu/"):
+                    put(curves.others.setdefault(name.removeprefix("bleu/"), {}), name)
 
 
 def _draw(curves: list[Curves], out: Path) -> None:
@@ -167,6 +173,7 @@ def _losses(axes: Axes, curves: list[Curves]) -> None:
 
 
 def _bleu(axes: Axes, curves: list[Curves]) -> None:
+    _other_sets(axes, curves)
     for number, curve in enumerate(curves):
         if not curve.bleu:
             continue
@@ -179,6 +186,21 @@ def _bleu(axes: Axes, curves: list[Curves]) -> None:
             looks: Any = {"xytext": (0, 7), "textcoords": "offset points", "ha": "center"}
             axes.annotate(f"{place[1]:.1f}", place, **looks, color=colour, fontweight="bold")
     axes.margins(y=0.15)
+
+
+def _other_sets(axes: Axes, curves: list[Curves]) -> None:
+    """One kind of dashes a set, named where it ends."""
+    names = sorted({name for curve in curves for name in curve.others})
+    for number, curve in enumerate(curves):
+        for name, series in curve.others.items():
+            dashes = DASHES[names.index(name) % len(DASHES)]
+            _line(axes, series, color=_colour(number), linewidth=1.2, linestyle=dashes, alpha=0.8)
+    for name in names:
+        ends = [(max(c.others[name]), c.others[name]) for c in curves if c.others.get(name)]
+        if ends:
+            last, series = max(ends, key=lambda end: end[0])
+            looks: Any = {"xytext": (0, -11), "textcoords": "offset points", "ha": "right"}
+            axes.annotate(name, (last, series[last]), **looks, fontsize=7, color="0.35")
 
 
 def _learning_rate(axes: Axes, curves: list[Curves]) -> None:

@@ -172,10 +172,11 @@ class Trainer:
                     self._save(last=last)
             if not interrupted:
                 return self._finish()
-            self.display.say(
-                f"stopped at step {self.progress.step:,}; everything is saved, continue with: "
-                f"dragoman train --resume {self.run}"
-            )
+            if self.ranks.first:
+                self.display.say(
+                    f"stopped at step {self.progress.step:,}; everything is saved, continue with: "
+                    f"dragoman train --resume {self.run}"
+                )
             return self._outcome(None, None, interrupted)
 
     def _step(self, batch: Batch, step: int) -> None:

@@ -75,8 +75,8 @@ class Stepper:
         self.sharded = wants_shards(settings, model, device, ranks)
         if self.sharded and settings.optimizer == "muon":
             raise ConfigError(
-                'training.optimizer = "muon" needs whole matrices and this run keeps them in shards '
-                '(training.sharding); try training.optimizer="adam"'
+                'training.optimizer = "muon" needs whole matrices, and this run keeps them in '
+                'shards (training.sharding); try training.optimizer="adam"'
             )
         if not self.sharded:  # which come to the device by themselves, a layer at a time
             model.to(device)

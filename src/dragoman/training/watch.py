@@ -157,11 +157,12 @@ class Watch:
 
     def _judge(self) -> None:
         """Give the next rank up if there is reason to."""
-        now, sign = time.monotonic(), self._next
-        silent, behind = now - self._heard > self._patience(), now - self._abreast > self._timeout
-        if silent:  # its last word may be some steps old; ranks go step by step
+        sign, silence = self._next, time.monotonic() - self._heard
+        behind = time.monotonic() - self._abreast > self._timeout
+        if silence > BEATS * self._interval:  # its last word is old, and ranks go step by step
             sign = replace(sign, step=max(sign.step, self._mine.step))
-        if sign.state == FAILED or (sign.state == ALIVE and (silent or behind)):
+        missed = sign.state == ALIVE and (behind or silence > self._patience())
+        if missed or sign.state == FAILED:
             self._conclude(self._store.compare_set("gone", "", str(sign)).decode())
 
     def _patience(self) -> float:
