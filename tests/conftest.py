@@ -17,6 +17,10 @@ from typing import NamedTuple
 import pytest
 import torch
 
+if not torch.cuda.is_available():
+    # Kernels are tested in Triton's interpreter; it wants to know before anything imports Triton.
+    os.environ["TRITON_INTERPRET"] = "1"
+
 from dragoman.config import Config
 from dragoman.data.prepare import Prepared, prepare
 from dragoman.data.readers import corpus

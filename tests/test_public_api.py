@@ -70,7 +70,7 @@ def test_every_error_in_the_package_is_in_the_tree() -> None:
     root = Path(dragoman.__file__).parent
     for path in root.rglob("*.py"):
         for name, base in re.findall(
-            r"^class (\w+)\((\w*(?:Error|Exception))\):", path.read_text(encoding="utf-8"), re.M
+            r"^class ([A-Z]\w+)\((\w*(?:Error|Exception))\):", path.read_text(encoding="utf-8"), re.M
         ):
             assert base in errors.__all__ or path.name == "errors.py", f"{path.name}: {name}"
 

@@ -56,7 +56,7 @@ def test_pieces_follow_zipfs_law(pairs: SyntheticPairs) -> None:
 def test_the_batches_are_those_of_a_run_with_the_fill_of_one() -> None:
     batches = timed_batches(load_preset("base"), 4)
     assert len(batches) == 4
-    assert batches[0].source_ids.shape == batches[0].target_input.shape == (97, 256)
+    assert batches[0].source_ids.shape == batches[0].target_input.shape == (99, 256)
     tokens = sum(batch.target_tokens for batch in batches)
     assert tokens / 4 == pytest.approx(25_000, rel=0.03)
     assert tokens / sum(batch.target_input.size for batch in batches) > 0.98

@@ -194,7 +194,7 @@ def test_a_pair_that_is_too_long_is_named(diagnose, tmp_path):
     diagnosis = diagnose(pairs)
     longest = found(diagnosis, "warning", "longest")
     assert "2 pair(s) exceed data.max_length = 60" in longest.message
-    assert "97 rows of 256 positions" in longest.message
+    assert "99 rows of 256 positions" in longest.message
     assert longest.where == f"{tmp_path / 'a.en'}, line 79"
     words = next(f for f in diagnosis.findings if "source words" in f.message)
     assert "longest 100,000" in words.message

@@ -1,14 +1,9 @@
-"""Kernels are tested on the GPU where there is one, elsewhere in Triton's interpreter."""
+"""Kernels are tested on the GPU where there is one, else in Triton's interpreter (../conftest.py)."""
 
 from __future__ import annotations
 
-import os
-
 import pytest
 import torch
-
-if not torch.cuda.is_available():
-    os.environ["TRITON_INTERPRET"] = "1"
 
 pytest.importorskip("triton")
 

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from dragoman.config import ModelConfig
 from dragoman.models import Rows, build, count_parameters
-from dragoman.models.attention import MultiHeadAttention, self_mask
+from dragoman.models.attention import MultiHeadAttention, Sight, self_mask
 from dragoman.models.transformer import DecoderLayer, EncoderLayer, sinusoids
 
 CONFIG = ModelConfig(d_model=16, d_ff=32, heads=4, dropout=0.0, encoder_layers=1, decoder_layers=1)
@@ -44,7 +44,7 @@ def test_an_encoder_layer_equals_torch_nn() -> None:
     x = torch.randn(1, 6, 16)
     row = rows([1] * 6)
     expected = theirs(x)
-    torch.testing.assert_close(ours(x, row.positions_RL, self_mask(row, causal=False)), expected)
+    torch.testing.assert_close(ours(x, Sight(row)), expected)
 
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
@@ -59,11 +59,10 @@ def test_a_decoder_layer_equals_torch_nn(norm: str) -> None:
     copy_linear(ours.feed_forward.inner, theirs.linear1)
     copy_linear(ours.feed_forward.outer, theirs.linear2)
     x, memory = torch.randn(1, 5, 16), torch.randn(1, 7, 16)
-    row = rows([1] * 5)
-    everything = torch.ones(1, 1, 5, 7, dtype=torch.bool)
+    row, source = rows([1] * 5), rows([1] * 7)
     causal = nn.Transformer.generate_square_subsequent_mask(5)
     torch.testing.assert_close(
-        ours(x, row.positions_RL, self_mask(row, causal=True), memory, everything),
+        ours(x, Sight(row, causal=True), memory, Sight(row, source)),
         theirs(x, memory, tgt_mask=causal, tgt_is_causal=True),
     )
 

@@ -64,6 +64,7 @@ def test_a_rank_that_says_nothing_is_given_up_by_name(crew: Crew) -> None:
         f"all again with: dragoman train --resume {crew.run}, which goes on from step 3"
     )
     assert TIMEOUT <= time.monotonic() - began < 5 * TIMEOUT
+    assert crew.store.values["gone"].startswith(b"rank 1 (far, process 77)"), "the others hear it"
 
 
 def test_the_step_is_the_one_it_is_missed_at(crew: Crew) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import torch
 
+from dragoman.errors import TrainingError
 from dragoman.files import atomic_write
 
 __all__ = ["Shortage", "ShortageError", "is_shortage", "nothing_smaller", "read_note", "write_note"]
@@ -29,7 +30,7 @@ class Shortage:
     """In which the batches are computed from then on."""
 
 
-class ShortageError(Exception):
+class ShortageError(TrainingError):
     """Memory ran out and this process cannot go on: others wait for it in an exchange.
 
     Or it is hopeless: the slices are single rows.
