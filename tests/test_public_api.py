@@ -69,9 +69,8 @@ def test_the_tree_of_errors_is_drawn_as_it_is() -> None:
 def test_every_error_in_the_package_is_in_the_tree() -> None:
     root = Path(dragoman.__file__).parent
     for path in root.rglob("*.py"):
-        for name, base in re.findall(
-            r"^class ([A-Z]\w+)\((\w*(?:Error|Exception))\):", path.read_text(encoding="utf-8"), re.M
-        ):
+        text = path.read_text(encoding="utf-8")
+        for name, base in re.findall(r"^class ([A-Z]\w+)\((\w*(?:Error|Exception))\):", text, re.M):
             assert base in errors.__all__ or path.name == "errors.py", f"{path.name}: {name}"
 
 

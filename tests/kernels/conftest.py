@@ -1,4 +1,4 @@
-"""Kernels are tested on the GPU where there is one, else in Triton's interpreter (../conftest.py)."""
+"""Kernels are tested on the GPU where there is one, else in Triton's interpreter."""
 
 from __future__ import annotations
 

@@ -54,19 +54,22 @@ IN_BACKWARD = "-in-backward"
 def arrange(*accidents: str) -> Callable[[], None]:
     """Let accidents happen in forward passes: "killed 1 7" on rank 1 at step 7, once each.
 
-    "memory-in-backward 0 3": when the gradient of the loss comes by. Gives what undoes it.
+    "killed 1 7.2": in the second pass of that step. "memory-in-backward 0 3": when the gradient of
+    the loss comes by. Gives what undoes it.
     """
     forward, run = Criterion.forward, Stepper.run
     rank = int(os.environ.get("RANK", "0"))
-    due = {int(s): what for what, r, s in map(str.split, accidents) if int(r) == rank}
-    now = 0
+    due = {_moment(at): what for what, r, at in map(str.split, accidents) if int(r) == rank}
+    now = (0, 0)
 
     def run_and_tell(self: Stepper, batch: Any, step: int) -> None:
         nonlocal now
-        now = step
+        now = (step, 0)
         run(self, batch, step)
 
     def forward_or_not(self: Criterion, *arguments: Any) -> Any:
+        nonlocal now
+        now = (now[0], now[1] + 1)
         if not self.training or now not in due:
             return forward(self, *arguments)
         what = due.pop(now)
@@ -83,3 +86,8 @@ def arrange(*accidents: str) -> Callable[[], None]:
         Stepper.run, Criterion.forward = run, forward  # type: ignore[method-assign]
 
     return undo
+
+
+def _moment(text: str) -> tuple[int, int]:
+    step, _, number = text.partition(".")
+    return int(step), int(number or 1)

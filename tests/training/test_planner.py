@@ -176,7 +176,7 @@ def test_when_nothing_fits_the_error_says_what_was_tried_and_what_to_do(
 def test_ranks_agree_on_what_fits_the_smallest(
     tiny: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    devices = [Device(40 * GB, 0, GB), Device(20 * GB, 0, GB)]
+    devices = [Device(40 * GB, 0, GB), Device(30 * GB, 0, 1.5 * GB)]
     monkeypatch.setattr(
         rehearsal,
         "_peak",

@@ -66,7 +66,7 @@ def test_the_step_is_done_again_in_smaller_slices_and_the_run_ends_the_same(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    accidents(f"{kind} 0 2", f"{kind} 0 5")
+    accidents(f"{kind} 0 2", f"{kind} 0 5.2")  # and one slice of step 5 is done in vain
     fit(tiny.overridden(SETTINGS), prepared, tmp_path / "run", quiet=True)
     assert [(e["step"], e["slices"]) for e in events(tmp_path / "run")] == [(2, 2), (5, 4)]
     said = capsys.readouterr().err
