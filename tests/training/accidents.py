@@ -6,6 +6,7 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -73,6 +74,8 @@ def arrange(*accidents: str) -> Callable[[], None]:
         if not self.training or now not in due:
             return forward(self, *arguments)
         what = due.pop(now)
+        while not Path(os.environ.get("AFTER", "/")).exists():
+            time.sleep(0.01)
         accident = ACCIDENTS[what.removesuffix(IN_BACKWARD)]
         if not what.endswith(IN_BACKWARD):
             accident()

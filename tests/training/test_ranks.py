@@ -79,6 +79,10 @@ class Runs:
         words = ["train", self.data.path, "--out", self.place / name, "--preset", preset]
         return [str(HERE / "unlucky.py"), *map(str, words)]
 
+    def bad_luck(self, name: str, accidents: str) -> dict[str, str]:
+        """What makes accidents happen to a run, once it has a checkpoint to fall back to."""
+        return {"ACCIDENTS": accidents, "AFTER": str(checkpoint_path(self.place / name, 4))}
+
     def torchrun(
         self, name: str, accidents: str, *assignments: str, restarts: int = 0
     ) -> subprocess.CompletedProcess[str]:
@@ -91,7 +95,7 @@ class Runs:
             text=True,
             timeout=120,
             check=False,
-            env={**os.environ, "ACCIDENTS": accidents},
+            env=os.environ | self.bad_luck(name, accidents),
         )
 
     def state(self, name: str, step: int = STEPS) -> dict[str, Tensor]:
@@ -233,7 +237,8 @@ class TestRealRanks:
                 text=True,
                 env=os.environ
                 | place
-                | {"RANK": str(rank), "WORLD_SIZE": "2", "ACCIDENTS": "stopped 1 6"},
+                | {"RANK": str(rank), "WORLD_SIZE": "2"}
+                | runs.bad_luck("hanging", "stopped 1 6"),
             )
             for rank in range(2)
         ]
@@ -251,6 +256,7 @@ class TestRealRanks:
         ended = runs.torchrun("restarted", "killed 1 6", *settings, restarts=1)
         assert ended.returncode == 0, ended.stderr
         assert "stopped answering at step 6" in ended.stderr
+        assert "which goes on from step 4" in ended.stderr
         assert_same_bits(runs, "restarted")
         assert [e["step"] for e in runs.metrics("restarted")] == list(range(1, STEPS + 1))
         assert losses(runs, "restarted") == losses(runs, "undisturbed")

@@ -46,12 +46,14 @@ def state(run: Path) -> dict[str, Tensor]:
     return Checkpoint(checkpoint_path(run, 6)).shards.all("weights/")
 
 
-def events(run: Path) -> list[dict[str, Any]]:
+def events(run: Path, kind: str = "out_of_memory") -> list[dict[str, Any]]:
     lines = (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
-    return [e for e in map(json.loads, lines) if e["kind"] == "out_of_memory"]
+    return [e for e in map(json.loads, lines) if e["kind"] == kind]
 
 
 def assert_same_end(run: Path, whole: Path) -> None:
+    found, expected = ([e["loss"] for e in events(r, "train")] for r in (run, whole))
+    assert found == pytest.approx(expected, rel=1e-5)
     for name, tensor in state(whole).items():
         torch.testing.assert_close(state(run)[name], tensor, atol=2e-6, rtol=1e-4, msg=name)
 

@@ -1,4 +1,7 @@
-"""The command line with accidents, at the first start of a job: ACCIDENTS="killed 1 7, …"."""
+"""The command line with accidents, at the first start of a job: ACCIDENTS="killed 1 7, …".
+
+They wait for the file or directory AFTER: checkpoints are written behind the back of the steps.
+"""
 
 from __future__ import annotations
 
