@@ -15,6 +15,7 @@ from torch import Tensor
 from dragoman.config import Config
 from dragoman.data.prepare import Prepared
 from dragoman.errors import TrainingError
+from dragoman.training import validation
 from dragoman.training.checkpoint import Checkpoint, checkpoint_path
 from dragoman.training.distribution import Ranks
 from dragoman.training.loop import fit
@@ -123,6 +124,14 @@ def test_when_not_even_one_row_fits_the_run_ends_with_what_to_do(
         "fits beside the model; lower data.row_length and data.max_length, choose a smaller model, "
         "or give it more GPUs with training.sharding=full"
     )
+
+
+def test_out_of_memory_while_validating_is_one_line_too(
+    tiny: Config, prepared: Prepared, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(validation, "_loss", lambda *arguments: out_of_memory())
+    with pytest.raises(TrainingError, match=r"^out of memory while validating; lower search"):
+        fit(tiny.overridden(SETTINGS), prepared, tmp_path / "run", quiet=True)
 
 
 def test_other_errors_are_not_taken_for_a_shortage() -> None:

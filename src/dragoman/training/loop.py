@@ -220,7 +220,7 @@ class Trainer:
             row_length=settings.row_length,
             seed=self.config.training.seed,
             sampler=SubwordSampler(tokenizer, sampling) if sampling else None,
-            workers=_workers(self.device, sampling),
+            workers=_workers(self.device, sampling, self.ranks.world),
         )
 
     def _open_run(self) -> None:
@@ -505,13 +505,16 @@ def _margin(found: Validation, score: float) -> float:
     return 0.5 if score == found.bleu else 0.01
 
 
-def _workers(device: torch.device, sampling: float) -> int:
+def _workers(device: torch.device, sampling: float, world: int) -> int:
     """Processes that build batches: none on a CPU, which has no core to spare."""
     if device.type == "cpu":
         return 0
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    # Drawing segmentations takes far longer than all the rest.
-    return max(1, min(14, (cores or 1) - 2)) if sampling else 1
+    here = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))  # ranks that share them
+    # Drawing segmentations takes far longer than all the rest. Without, one process feeds four
+    # GPUs; and every rank builds the batches of all, to take its rows of them.
+    wanted = 14 if sampling else -(-world // 4)
+    return max(1, min(14, wanted, (cores or 1) // here - 2))
 
 
 def _describe(device: torch.device) -> str:

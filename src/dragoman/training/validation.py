@@ -12,11 +12,13 @@ from dragoman.config import Config
 from dragoman.data.batches import Batches
 from dragoman.data.languages import tokenizer_for
 from dragoman.data.prepare import Prepared
+from dragoman.errors import TrainingError
 from dragoman.models import Model
 from dragoman.search import SearchOptions, greedy_search
 from dragoman.search.many import search_many
 from dragoman.training.held_out import HeldOut
 from dragoman.training.loss import Criterion, TensorBatch
+from dragoman.training.shortage import is_shortage
 
 __all__ = ["Validation", "validate"]
 
@@ -54,6 +56,13 @@ def validate(
             bleu = _bleu(model, data, config, source, target)
         scores = {s.name: _bleu(model, data, config, s.source, s.target) for s in others}
         return Validation(loss, bleu, scores)
+    except Exception as error:
+        if not is_shortage(error):
+            raise
+        raise TrainingError(
+            f"out of memory while validating; lower search.batch_tokens = "
+            f"{config.search.batch_tokens}, or training.batch_tokens to leave more room, and resume"
+        ) from None
     finally:
         model.train()
 

@@ -74,12 +74,12 @@ def watched(ranks: Ranks, run: Path, timeout: float) -> Iterator[Callable[[int],
         yield watch.reached
     except RuntimeError as error:  # which is how an exchange fails
         if (verdict := watch.verdict()) is None:
-            watch.leave(FAILED, str(error))
+            watch.leave(FAILED, error)
             raise
         watch.leave(LEFT)
         raise TrainingError(verdict) from None
     except BaseException as error:
-        watch.leave(FAILED, str(error))
+        watch.leave(FAILED, error)
         raise
     watch.leave(LEFT)
 
@@ -93,7 +93,7 @@ class Watch:
         self._mine = Sign(ranks.rank, socket.gethostname(), os.getpid())
         self._next = Sign((ranks.rank + 1) % ranks.world)
         self._heard = self._abreast = self._reached_store = time.monotonic()
-        self._step = 0
+        self._step, self._state, self._words = 0, ALIVE, ""
         self._emergency = False
         self._gone: str | None = None
         self._known, self._over = threading.Event(), threading.Event()
@@ -113,10 +113,12 @@ class Watch:
         self._known.wait(1.5 * BEATS * self._interval)
         return self._gone
 
-    def leave(self, state: str, words: str = "") -> None:
+    def leave(self, state: str, error: BaseException | None = None) -> None:
         """Say that this rank leaves, and why; where one is gone, it has to leave soon."""
         self._signals.close()
-        self._mine = replace(self._mine, state=state, words=words.partition("\n")[0])
+        if error is not None:
+            self._words = str(error).partition("\n")[0] or type(error).__name__
+        self._state = state
         if not self._known.is_set():
             self._over.set()
             self._thread.join(BEATS * self._interval)
@@ -139,7 +141,13 @@ class Watch:
         self._leave_or_be_ended()
 
     def _say(self) -> None:
-        self._mine = replace(self._mine, step=self._step, beat=self._mine.beat + 1)
+        self._mine = replace(
+            self._mine,
+            step=self._step,
+            beat=self._mine.beat + 1,
+            state=self._state,
+            words=self._words,
+        )
         self._store.set(f"rank/{self._mine.rank}", json.dumps(asdict(self._mine)))
 
     def _listen(self) -> None:
@@ -181,7 +189,7 @@ class Watch:
         time.sleep(BEATS * self._interval)
         if not dist.is_initialized():
             return  # the process has found its way out
-        if self._mine.state == ALIVE:  # it waits for the dead; nobody else will say it
+        if self._state == ALIVE:  # it waits for the dead; nobody else will say it
             print(f"dragoman: {self._gone}", file=sys.stderr, flush=True)
         os._exit(2)
 
@@ -198,7 +206,7 @@ class _Signals:
             self._before = signal.set_wakeup_fd(self._writer.fileno(), warn_on_full_buffer=False)
 
     def came(self) -> bool:
-        with suppress(BlockingIOError, OSError):
+        with suppress(OSError):  # nothing to read
             return any(n in (signal.SIGTERM, signal.SIGINT) for n in self._reader.recv(4096))
         return False
 
