@@ -9,11 +9,12 @@ one of them.
 
 from __future__ import annotations
 
-import math
 import zlib
 from bisect import bisect_right
-from collections.abc import Sequence
-from itertools import accumulate, pairwise
+from collections.abc import Callable, Sequence
+from itertools import accumulate, islice, pairwise
+from math import exp, inf
+from random import Random
 from typing import Any, Final
 
 import numpy as np
@@ -28,7 +29,8 @@ SLOTS: Final = 32
 """Draws of a word before they repeat: enough for what is likely, few enough to be remembered."""
 
 REMEMBERED: Final = 500_000
-"""Draws that are remembered, some 100 MB; then all are forgotten, and drawn again as they were."""
+"""Draws that are remembered, some 100 MB; then the older half is forgotten. What is needed again
+is drawn again, as it was."""
 
 
 class SubwordSampler:
@@ -40,6 +42,7 @@ class SubwordSampler:
         self._drawn: dict[tuple[str, int], list[int]] = {}
         self._known: dict[str, tuple[list[list[int]], list[float]]] = {}
         self._scores = tokenizer.scores
+        self._worth = {piece: self._scores[i] for piece, i in tokenizer.vocabulary.items()}
 
     def __reduce__(self) -> tuple[Any, ...]:
         return SubwordSampler, (self.tokenizer, self.alpha)  # each process fills its own memory
@@ -61,18 +64,19 @@ class SubwordSampler:
                 pieces = drawn.get(key)
                 if pieces is None:
                     if len(drawn) >= REMEMBERED:
-                        drawn.clear()
+                        for old in list(islice(drawn, REMEMBERED // 2)):
+                            del drawn[old]
                     pieces = drawn[key] = self._draw(*key)
                 ids += pieces
             sampled.append(ids)
         return sampled
 
     def _draw(self, word: str, slot: int) -> list[int]:
-        chances = _Chances(zlib.crc32(word.encode()) * SLOTS + slot)
+        chance = Random(zlib.crc32(word.encode()) * SLOTS + slot).random
         if self.tokenizer.kind == "bpe":
-            return self._drop_merges(word, chances)
+            return self._drop_merges(word, chance)
         candidates, sums = self._candidates(word)
-        return candidates[bisect_right(sums, chances.next() * sums[-1], hi=len(sums) - 1)]
+        return candidates[bisect_right(sums, chance() * sums[-1], hi=len(sums) - 1)]
 
     def _candidates(self, word: str) -> tuple[list[list[int]], list[float]]:
         """The n best segmentations, and running sums of their P^alpha."""
@@ -80,45 +84,28 @@ class SubwordSampler:
         if known is None:
             candidates = self.tokenizer.best_segmentations(word, SLOTS)
             totals = [self.alpha * sum(self._scores[i] for i in ids) for ids in candidates]
-            weights = [math.exp(total - max(totals)) for total in totals]
+            weights = [exp(total - max(totals)) for total in totals]
             known = self._known[word] = candidates, list(accumulate(weights))
         return known
 
-    def _drop_merges(self, word: str, chances: _Chances) -> list[int]:
+    def _drop_merges(self, word: str, chance: Callable[[], float]) -> list[int]:
         """Merge the likeliest pair again and again, each pair left out with probability alpha."""
-        vocabulary, scores = self.tokenizer.vocabulary, self._scores
-        parts = list(SPACE_MARK + word)
-        usual = self.tokenizer.encode(word)
-        if any(part not in vocabulary for part in parts) or not self.tokenizer.is_plain(usual):
-            return usual  # bytes and symbols of the user have no merges
-
-        def worth(left: str, right: str) -> float:
-            merged = vocabulary.get(left + right)
-            return -math.inf if merged is None else scores[merged]
-
-        worths = [worth(*pair) for pair in pairwise(parts)]
+        vocabulary, worth, alpha = self.tokenizer.vocabulary, self._worth.get, self.alpha
+        spelt = SPACE_MARK + word
+        parts = list(spelt)
+        if not vocabulary.keys() >= set(parts) or any(s in spelt for s in self.tokenizer.symbols):
+            return self.tokenizer.encode(word)  # bytes and symbols of the user have no merges
+        worths = [worth(left + right, -inf) for left, right in pairwise(parts)]
         while True:
-            best, place = -math.inf, -1
+            best, place = -inf, -1
             for i, score in enumerate(worths):
-                if score > best and chances.next() >= self.alpha:
+                if score > best and chance() >= alpha:
                     best, place = score, i
             if place < 0:
                 return [vocabulary[part] for part in parts]
             parts[place : place + 2] = [parts[place] + parts[place + 1]]
             del worths[place]  # and the pairs beside it have changed
             if place > 0:
-                worths[place - 1] = worth(parts[place - 1], parts[place])
+                worths[place - 1] = worth(parts[place - 1] + parts[place], -inf)
             if place < len(worths):
-                worths[place] = worth(parts[place], parts[place + 1])
-
-
-class _Chances:
-    """Numbers in [0, 1), cheap and the same everywhere: a 64-bit congruential generator."""
-
-    def __init__(self, seed: int) -> None:
-        self._state = (seed * 0x9E3779B97F4A7C15 + 0x632BE59BD9B4E019) & 0xFFFFFFFFFFFFFFFF
-        self.next()
-
-    def next(self) -> float:
-        self._state = (self._state * 6364136223846793005 + 1442695040888963407) & 0xFFFFFFFFFFFFFFFF
-        return (self._state >> 11) / 9007199254740992.0
+                worths[place] = worth(parts[place] + parts[place + 1], -inf)

@@ -192,10 +192,12 @@ class Tokenizer:
         """Of BPE the order of merges, of the unigram model log-probabilities; by id."""
         return [self._processor.GetScore(i) for i in range(len(self))]
 
-    def is_plain(self, ids: Iterable[int]) -> bool:
-        """Whether these are learned pieces only."""
-        first = max(self.byte_ids)
-        return all(i > first for i in ids)
+    @cached_property
+    def symbols(self) -> list[str]:
+        """What the user wants as one piece, as `vocabulary` would have it."""
+        taken = {PAD, UNK, BOS, EOS, *self.byte_ids}
+        first = max(self.byte_ids) + 1
+        return [self._processor.IdToPiece(i) for i in range(first) if i not in taken]
 
     def best_segmentations(self, text: str, count: int) -> list[list[int]]:
         """Of a unigram model: the likeliest ways to cut a normalised text, best first."""
