@@ -261,6 +261,7 @@ class Stepper:
             for _ in range(2):  # kernels are compiled, workspaces allocated
                 self._slice(static)
         torch.cuda.current_stream().wait_stream(stream)
+        torch.cuda.empty_cache()  # graphs keep memory of their own, as much again
         self.sums.zero_()
         if self.twin is not None:
             self.twin.gradients.zero_()
