@@ -124,8 +124,10 @@ class DataConfig:
 class ModelConfig:
     """The model: the defaults are the paper's base Transformer (§3, Table 3)."""
 
-    architecture: Literal["transformer"] = "transformer"
-    """Which model."""
+    architecture: Literal[
+        "transformer", "feed-forward", "recurrent", "gnmt", "convs2s", "bytenet"
+    ] = "transformer"
+    """Which model: the Transformer, or one of those that came before it."""
     encoder_layers: int = 6
     """N of the encoder."""
     decoder_layers: int = 6
@@ -161,12 +163,33 @@ class ModelConfig:
     """Of the feed-forward layers."""
     window: int = 0
     """Restricted self-attention (§4): a position sees this many on each side (0: all)."""
+    experts: int = 0
+    """Feed-forward layers of which each position takes `experts_used` (0: one for all)."""
+    experts_used: int = 2
+    """Experts that each position takes, chosen by a learned gate."""
+    cell: Literal["rnn", "lstm", "gru"] = "lstm"
+    """Recurrent models: tanh units, LSTM or GRU."""
+    source_attention: Literal["none", "dot", "additive"] = "none"
+    """Recurrent models: the source as one fixed vector, or attention to all of it, scored by the
+    product s·h or by a small network v·tanh(Ws + Uh)."""
+    kernel: int = 3
+    """Convolutional models: positions a convolution sees; odd."""
     shared_embeddings: bool = True
     """One matrix for source, target and the pre-softmax projection (§3.4); false: three."""
 
     def __post_init__(self) -> None:
         _at_least("model", self, 1, "encoder_layers", "decoder_layers", "d_model", "d_ff", "heads")
-        _at_least("model", self, 0, "d_k", "d_v", "window")
+        _at_least("model", self, 0, "d_k", "d_v", "window", "experts")
+        _at_least("model", self, 1, "experts_used", "kernel")
+        _need(
+            self.experts == 0 or self.experts_used <= self.experts,
+            f"model.experts_used = {self.experts_used} is more than model.experts = "
+            f"{self.experts}; try {min(2, self.experts)}",
+        )
+        _need(
+            self.kernel % 2 == 1,
+            f"model.kernel = {self.kernel} must be odd; try {self.kernel + 1}",
+        )
         _at_least("model", self, 1, "max_positions", "max_distance")
         _fraction("model", self, "dropout", "attention_dropout", "activation_dropout")
         for name in ("d_k", "d_v"):

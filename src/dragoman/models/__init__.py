@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import torch
 
 from dragoman.config import ModelConfig
 from dragoman.models.api import Model, Rows, State
-from dragoman.models.transformer import Transformer
 
 __all__ = ["Model", "Rows", "State", "build", "count_parameters"]
 
-ARCHITECTURES: dict[str, type[Transformer]] = {"transformer": Transformer}
+_HOMES = {
+    "transformer": ("transformer", "Transformer"),
+    "feed-forward": ("feed_forward", "FeedForwardModel"),
+    "recurrent": ("recurrent", "Recurrent"),
+    "gnmt": ("gnmt", "GNMT"),
+    "convs2s": ("convs2s", "ConvS2S"),
+    "bytenet": ("bytenet", "ByteNet"),
+}
+"""Where each architecture is."""
 
 
 def build(config: ModelConfig, vocabulary: int) -> Model:
     """A freshly initialised model."""
-    return ARCHITECTURES[config.architecture](config, vocabulary)
+    module, name = _HOMES[config.architecture]
+    made: Model = getattr(import_module(f"dragoman.models.{module}"), name)(config, vocabulary)
+    return made
 
 
 def count_parameters(config: ModelConfig, vocabulary: int) -> int:

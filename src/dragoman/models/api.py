@@ -70,6 +70,9 @@ class Model(nn.Module, ABC):
     """An encoder-decoder over ids."""
 
     vocabulary: int
+    fast: bool = False
+    """Whether shapes alone decide what is computed, and bf16 weights will do: such a model can be
+    trained on a rounded copy, and its steps recorded and replayed."""
 
     @abstractmethod
     def features(self, source: Rows, target: Rows) -> Tensor:

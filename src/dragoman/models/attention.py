@@ -27,6 +27,7 @@ __all__ = [
     "MultiHeadAttention",
     "RelativeBias",
     "Sight",
+    "Watchable",
     "cross_mask",
     "rotate",
     "self_mask",
@@ -49,11 +50,15 @@ class Linear(nn.Linear):
             nn.init.zeros_(self.bias)
 
 
-class MultiHeadAttention(nn.Module):
-    """Concat(head_1 … head_h) W^O, head_i = Attention(Q W_i^Q, K W_i^K, V W_i^V); no biases."""
+class Watchable(nn.Module):
+    """An attention of any kind, whose weights can be looked at."""
 
     observer: Callable[[Tensor], None] | None = None
-    """Called with the weights, R H T S, whenever they are computed; None: fused, no weights."""
+    """Called with the weights, R H T S, whenever they are computed; None: nobody looks."""
+
+
+class MultiHeadAttention(Watchable):
+    """Concat(head_1 … head_h) W^O, head_i = Attention(Q W_i^Q, K W_i^K, V W_i^V); no biases."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -128,7 +133,7 @@ class MultiHeadAttention(nn.Module):
 def watch(model: nn.Module) -> Iterator[dict[str, Tensor]]:
     """Collect the weights of every attention of the model, by module name, as they are computed."""
     seen: dict[str, Tensor] = {}
-    modules = [(n, m) for n, m in model.named_modules() if isinstance(m, MultiHeadAttention)]
+    modules = [(n, m) for n, m in model.named_modules() if isinstance(m, Watchable)]
 
     def remember(name: str) -> Callable[[Tensor], None]:
         def observer(weights: Tensor) -> None:

@@ -336,6 +336,7 @@ class Transformer(Model):
 
     def __init__(self, config: ModelConfig, vocabulary: int) -> None:
         super().__init__()
+        self.fast = not config.experts  # a gate decides by what it sees
         self.config = config
         self.vocabulary = vocabulary
         self.embedding = Embedding(config, vocabulary)

@@ -80,10 +80,11 @@ class Criterion(nn.Module):
         if scale is None:
             scale = features.new_ones((), dtype=torch.float32)
         again = self.r_drop > 0 and self.training
-        if kernels.usable(features) and not again:
+        weight = self.model.output_weight()
+        if kernels.usable(features) and kernels.usable(weight) and not again:
             fast: tuple[Tensor, Tensor] = kernels.project_and_score(
                 features,
-                self.model.output_weight(),
+                weight,
                 batch.output_RT,
                 batch.target.segments_RL,
                 self.label_smoothing,

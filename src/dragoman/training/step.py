@@ -80,7 +80,7 @@ class Stepper:
             )
         if not self.sharded:  # which come to the device by themselves, a layer at a time
             model.to(device)
-        self.fast = computes_fast(settings.precision, device)
+        self.fast = model.fast and computes_fast(settings.precision, device)
         self.twin = Twin(model) if self.fast and not self.sharded else None
         criterion = Criterion(
             self.twin.model if self.twin else model,

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from dragoman.errors import ModelError
 from dragoman.models import Model
 from dragoman.models.attention import watch
 from dragoman.search.many import source_rows, target_rows
@@ -40,6 +41,10 @@ def source_attention(
 
 def predicting(attention: dict[str, Tensor]) -> Tensor:
     """Of the last layer: where each head looks to predict each target piece, H T S."""
+    if not attention:
+        raise ModelError(
+            "this model has no attention to its source, so there is no alignment; leave out --align"
+        )
     *_, last = attention.values()
     return last[:, :-1, :-1]
 
