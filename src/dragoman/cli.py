@@ -16,6 +16,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
+from dragoman.cli_paper import paper_app
 from dragoman.console import (
     counter,
     holds_both,
@@ -29,7 +30,7 @@ from dragoman.console import (
     sets_of,
     show,
 )
-from dragoman.errors import ConfigError, DragomanError
+from dragoman.errors import ConfigError, DragomanError, ModelError
 
 app = typer.Typer(
     help="Turn two aligned text files into a translator.",
@@ -47,6 +48,7 @@ bench_app = typer.Typer(
     help="Measure how fast this machine is.", no_args_is_help=True, rich_markup_mode=None
 )
 app.add_typer(bench_app, name="bench")
+app.add_typer(paper_app, name="paper")
 
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 """What Typer raises at a misspelt option or command; it exports the name no longer."""
@@ -341,6 +343,10 @@ def translate(
     from dragoman.search import SamplingOptions
 
     translator = load_translator(model, device)
+    if align and not translator.aligns:
+        raise ModelError(
+            f"{model}: has no attention to its source to read an alignment off; leave out --align"
+        )
     options: dict[str, Any] = {
         "beam": beam,
         "n_best": n_best,

@@ -31,14 +31,45 @@ VARIANTS: dict[str, ModelConfig] = {
         "unshared": {"shared_embeddings": False},
         "attention dropout": {"dropout": 0.0, "attention_dropout": 0.1, "activation_dropout": 0.1},
         "uneven stacks": {"encoder_layers": 3, "decoder_layers": 1},
+        "experts": {"experts": 4},
+        "three experts, pre-norm": {"experts": 5, "experts_used": 3, "norm": "pre"},
+        "feed-forward": {"architecture": "feed-forward"},
+        "feed-forward, pre-norm": {"architecture": "feed-forward", "norm": "pre"},
+        "RNN": {"architecture": "recurrent", "cell": "rnn"},
+        "GRU, unshared": {"architecture": "recurrent", "cell": "gru", "shared_embeddings": False},
+        "LSTM": {"architecture": "recurrent"},
+        "LSTM, dot": {"architecture": "recurrent", "source_attention": "dot"},
+        "LSTM, additive": {"architecture": "recurrent", "source_attention": "additive"},
+        "GNMT": {"architecture": "gnmt", "encoder_layers": 4, "decoder_layers": 3},
+        "ConvS2S": {"architecture": "convs2s"},
+        "ConvS2S, kernel 5": {"architecture": "convs2s", "kernel": 5, "max_positions": 4},
+        "ByteNet": {"architecture": "bytenet"},
+        "ByteNet, uneven": {"architecture": "bytenet", "encoder_layers": 6, "decoder_layers": 3},
     }.items()
+}
+WITHOUT_ATTENTION = {
+    VARIANTS[name]
+    for name in (
+        "feed-forward",
+        "feed-forward, pre-norm",
+        "RNN",
+        "GRU, unshared",
+        "LSTM",
+        "ByteNet",
+        "ByteNet, uneven",
+    )
 }
 
 
 @pytest.fixture(params=VARIANTS, ids=str)
-def model(request: pytest.FixtureRequest) -> Model:
+def config(request: pytest.FixtureRequest) -> ModelConfig:
+    return VARIANTS[request.param]
+
+
+@pytest.fixture
+def model(config: ModelConfig) -> Model:
     torch.manual_seed(7)
-    made = build(VARIANTS[request.param], VOCABULARY)
+    made = build(config, VOCABULARY)
     for name, parameter in made.named_parameters():
         if "relative" in name:  # zero at the start: nothing to test
             torch.nn.init.normal_(parameter)
@@ -125,19 +156,33 @@ def test_batch_mates_change_nothing_in_stepwise_decoding(model: Model) -> None:
         torch.testing.assert_close(scores[place], expected[0])
 
 
-def test_watching_attention_changes_no_result_and_weights_sum_to_one(model: Model) -> None:
+def test_watching_attention_changes_no_result_and_weights_sum_to_one(
+    model: Model, config: ModelConfig
+) -> None:
     source, target = packed(sentences(5, 2), 3), packed(sentences(3, 6), 1)
     plain = model(source, target)
     with watch(model) as seen:
         watched = model(source, target)
     torch.testing.assert_close(watched, plain)
-    assert any("source_attention" in name for name in seen)
+    attends = any("source_attention" in name for name in seen)
+    assert attends == (config not in WITHOUT_ATTENTION)
     for weights in seen.values():
         torch.testing.assert_close(weights.sum(-1), torch.ones_like(weights.sum(-1)))
     with watch(model) as seen:
         pass
     model(source, target)
     assert not seen, "a closed watch must see nothing"
+
+
+def test_nothing_but_padding_is_finite_and_reaches_every_weight(model: Model) -> None:
+    """Ranks exchange gradients of a slice that adds nothing."""
+    empty = Rows.one_a_row(torch.zeros(2, 5, dtype=torch.long), torch.zeros(2, dtype=torch.long))
+    features = model.train().features(empty, empty)
+    assert features.isfinite().all()
+    (features.sum() + model.logits(features).sum()).backward()
+    for name, parameter in model.named_parameters():
+        assert parameter.grad is not None, name
+        assert parameter.grad.isfinite().all(), name
 
 
 def test_it_learns_to_copy(model: Model) -> None:

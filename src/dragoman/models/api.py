@@ -86,6 +86,11 @@ class Model(nn.Module, ABC):
         """Unnormalised scores of the next piece, … V from … M."""
         return F.linear(features, self.output_weight())
 
+    def log_probabilities(self, features: Tensor) -> Tensor:
+        """Of the next piece, … V from … M, at least in fp32."""
+        scores = self.logits(features)
+        return scores.log_softmax(-1, dtype=torch.promote_types(scores.dtype, torch.float32))
+
     def forward(self, source: Rows, target: Rows) -> Tensor:
         """Scores of the piece after every target position, R T V."""
         return self.logits(self.features(source, target))

@@ -32,6 +32,7 @@ __all__ = [
     "rotate",
     "self_mask",
     "watch",
+    "watchable",
 ]
 
 
@@ -129,11 +130,16 @@ class MultiHeadAttention(Watchable):
         return merged
 
 
+def watchable(model: nn.Module) -> list[tuple[str, Watchable]]:
+    """Every attention of the model, by its module's name."""
+    return [(n, m) for n, m in model.named_modules() if isinstance(m, Watchable)]
+
+
 @contextmanager
 def watch(model: nn.Module) -> Iterator[dict[str, Tensor]]:
     """Collect the weights of every attention of the model, by module name, as they are computed."""
     seen: dict[str, Tensor] = {}
-    modules = [(n, m) for n, m in model.named_modules() if isinstance(m, Watchable)]
+    modules = watchable(model)
 
     def remember(name: str) -> Callable[[Tensor], None]:
         def observer(weights: Tensor) -> None:

@@ -1,8 +1,8 @@
 """The Transformer (§3), to be read beside the paper.
 
 The defaults are the paper's. Options that are not: pre-norm, RMSNorm, rotary and relative
-positions, restricted self-attention, GELU and SwiGLU, dropout inside attention and feed-forward
-layers, unshared embeddings.
+positions, restricted self-attention, GELU and SwiGLU, mixtures of experts, dropout inside attention
+and feed-forward layers, unshared embeddings.
 """
 
 # R rows, S source length, T target length, B sentences, K beams, M model width, H heads,
@@ -28,6 +28,7 @@ from dragoman.models.attention import (
     Sight,
     rotate,
 )
+from dragoman.models.experts import Experts
 
 __all__ = ["Transformer", "sinusoids"]
 
@@ -99,8 +100,8 @@ class FeedForward(nn.Module):
         if self.activation == "swiglu":
             self.gate = Linear(config.d_model, config.d_ff)
 
-    def forward(self, x: Tensor) -> Tensor:
-        """… M from … M, each position by itself."""
+    def forward(self, x: Tensor, rows: Rows | None = None) -> Tensor:
+        """… M from … M, each position by itself; padding like any other, whatever the rows say."""
         if self.activation == "relu" and kernels.usable(x) and not self.dropout:
             w1, w2 = self.inner, self.outer
             fast: Tensor = kernels.relu_feed_forward(x, (w1.weight, w1.bias), (w2.weight, w2.bias))
@@ -113,6 +114,11 @@ class FeedForward(nn.Module):
             inner = F.silu(self.gate(x)) * self.inner(x)
         out: Tensor = self.outer(F.dropout(inner, self.dropout, self.training))
         return out
+
+
+def feed_forward(config: ModelConfig) -> FeedForward | Experts:
+    """The feed-forward layer of §3.3, or a mixture of them."""
+    return Experts(config, FeedForward) if config.experts else FeedForward(config)
 
 
 class LayerNorm(nn.LayerNorm):
@@ -142,7 +148,8 @@ class RMSNorm(nn.RMSNorm):
         return super().forward(x)
 
 
-def _norm(config: ModelConfig) -> LayerNorm | RMSNorm:
+def norm(config: ModelConfig) -> LayerNorm | RMSNorm:
+    """The normalisation of the config."""
     kind = RMSNorm if config.norm_kind == "rms" else LayerNorm
     return kind(config.d_model, eps=1e-6)
 
@@ -152,7 +159,7 @@ class Residual(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.norm = _norm(config)
+        self.norm = norm(config)
         self.pre = config.norm == "pre"
         self.dropout = config.dropout
 
@@ -211,13 +218,13 @@ class EncoderLayer(nn.Module):
         super().__init__()
         self.attention = SelfAttention(config)
         self.around_attention = Residual(config)
-        self.feed_forward = FeedForward(config)
+        self.feed_forward = feed_forward(config)
         self.around_feed_forward = Residual(config)
 
     def forward(self, x: Tensor, sight: Sight) -> Tensor:
         """R S M from R S M."""
         x = self.around_attention(x, lambda y: self.attention(y, sight))
-        out: Tensor = self.around_feed_forward(x, self.feed_forward)
+        out: Tensor = self.around_feed_forward(x, lambda y: self.feed_forward(y, sight.queries))
         return out
 
 
@@ -240,7 +247,7 @@ class DecoderLayer(nn.Module):
         self.around_attention = Residual(config)
         self.source_attention = MultiHeadAttention(config)
         self.around_source = Residual(config)
-        self.feed_forward = FeedForward(config)
+        self.feed_forward = feed_forward(config)
         self.around_feed_forward = Residual(config)
         self.window = config.window
 
@@ -264,7 +271,7 @@ class DecoderLayer(nn.Module):
 
         x = self.around_attention(x, lambda y: self.attention(y, sight))
         x = self.around_source(x, attend_to_source)
-        out: Tensor = self.around_feed_forward(x, self.feed_forward)
+        out: Tensor = self.around_feed_forward(x, lambda y: self.feed_forward(y, sight.queries))
         return out
 
     def step(self, x_BKM: Tensor, cache: LayerCache, source_mask: Tensor) -> Tensor:
@@ -347,8 +354,8 @@ class Transformer(Model):
         self.decoder = nn.ModuleList(DecoderLayer(config) for _ in range(config.decoder_layers))
         # Pre-norm leaves the stacks' outputs unnormalised; post-norm has nothing left to do.
         pre = config.norm == "pre"
-        self.encoder_norm = _norm(config) if pre else nn.Identity()
-        self.decoder_norm = _norm(config) if pre else nn.Identity()
+        self.encoder_norm = norm(config) if pre else nn.Identity()
+        self.decoder_norm = norm(config) if pre else nn.Identity()
         self.projection = (
             self.embedding.pieces
             if config.shared_embeddings
@@ -399,6 +406,4 @@ class Transformer(Model):
         x: Tensor = self.target_embedding(ids_BK, here, state.length + 1)
         for layer, cache in zip(self._decoder(), state.layers, strict=True):
             x = layer.step(x, cache, state.source_mask)
-        scores = self.logits(self.decoder_norm(x))
-        full = torch.promote_types(scores.dtype, torch.float32)
-        return scores.log_softmax(-1, dtype=full), state
+        return self.log_probabilities(self.decoder_norm(x)), state

@@ -9,13 +9,17 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from dragoman.errors import ModelError
 from dragoman.models import Model
-from dragoman.models.attention import watch
+from dragoman.models.attention import watch, watchable
 from dragoman.search.many import source_rows, target_rows
 from dragoman.text.tokenizer import Tokenizer
 
-__all__ = ["predicting", "source_attention", "word_alignment"]
+__all__ = ["attends_to_source", "predicting", "source_attention", "word_alignment"]
+
+
+def attends_to_source(model: Model) -> bool:
+    """Whether there is attention to the source, and so an alignment."""
+    return any("source_attention" in name for name, _ in watchable(model))
 
 
 @torch.no_grad()
@@ -41,10 +45,6 @@ def source_attention(
 
 def predicting(attention: dict[str, Tensor]) -> Tensor:
     """Of the last layer: where each head looks to predict each target piece, H T S."""
-    if not attention:
-        raise ModelError(
-            "this model has no attention to its source, so there is no alignment; leave out --align"
-        )
     *_, last = attention.values()
     return last[:, :-1, :-1]
 

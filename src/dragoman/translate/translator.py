@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, overload
@@ -19,7 +20,7 @@ from dragoman.models import Model, Rows
 from dragoman.search import Hypothesis, SamplingOptions, SearchOptions, sample, search
 from dragoman.search.many import by_length, search_many
 from dragoman.text.tokenizer import Tokenizer
-from dragoman.translate.alignment import source_attention, word_alignment
+from dragoman.translate.alignment import attends_to_source, source_attention, word_alignment
 from dragoman.translate.segments import split_line
 
 __all__ = ["Translation", "Translator", "load"]
@@ -90,7 +91,8 @@ class Translator:
         """Translate a text, or several; what is not given is as the model's config says.
 
         `prefix` is how a translation must begin: one for all texts, or one for each. With
-        `sampling` translations are drawn instead of searched for.
+        `sampling` translations are drawn instead of searched for. Without attention to the source
+        there is nothing to align by.
         """
         texts = [text] if isinstance(text, str) else list(text)
         prefixes = [prefix] * len(texts) if isinstance(prefix, str) else list(prefix or [])
@@ -112,8 +114,13 @@ class Translator:
                 return sample(self.model, rows, sampling, prefixes=forced)
             return search(self.model, rows, options, prefixes=forced)
 
-        found = self._translate(texts, prefixes, find, align)
+        found = self._translate(texts, prefixes, find, align and self.aligns)
         return found[0] if isinstance(text, str) else found
+
+    @cached_property
+    def aligns(self) -> bool:
+        """Whether the model has attention to read an alignment off."""
+        return attends_to_source(self.model)
 
     def translate_lines(
         self, lines: Iterable[str], *, window: int = 2000, **options: Any

@@ -1,0 +1,200 @@
+"""The four layers of Table 1, as they are computed: n positions of width d to n of width d.
+
+Both attentions are Dragoman's own multi-head attention with heads of 64, as in the paper; the
+recurrent layer is `nn.RNN` with tanh, the cheapest there is (an LSTM computes four times as much);
+the convolution is `nn.Conv1d` looking back, as a decoder's does. Recurrence and convolution thus
+lead from the first position to the last and not the other way; the attentions lead both ways.
+"""
+
+# B sentences, L positions, D width, H heads, K head width; N blocks of W queries, C keys of a block
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Final
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from dragoman.config import ModelConfig
+from dragoman.errors import ConfigError
+from dragoman.models.attention import MultiHeadAttention
+
+__all__ = [
+    "CONVOLUTIONAL",
+    "DILATED",
+    "LAYERS",
+    "RECURRENT",
+    "RESTRICTED",
+    "SELF_ATTENTION",
+    "Convolutional",
+    "Layer",
+    "Recurrent",
+    "RestrictedSelfAttention",
+    "SelfAttention",
+    "build",
+]
+
+SELF_ATTENTION: Final = "self-attention"
+RECURRENT: Final = "recurrent"
+CONVOLUTIONAL: Final = "convolutional"
+RESTRICTED: Final = "restricted self-attention"
+DILATED: Final = "convolutional, dilated"
+"""The same convolution in a stack whose layer i looks kernel^i apart; it only has a path."""
+
+LAYERS: Final = (SELF_ATTENTION, RECURRENT, CONVOLUTIONAL, RESTRICTED)
+"""In the order of Table 1."""
+
+HEAD: Final = 64
+
+
+class Layer(nn.Module):
+    """A layer that maps a sequence of vectors to one of equal length (§4)."""
+
+    projections: ClassVar[frozenset[Any]] = frozenset()
+    """Products, by operator, that every position computes alone and that Table 1 leaves out."""
+    counted_on: ClassVar[str] = "meta"
+    """Where operations are counted: by shapes alone, unless that is the slower way."""
+
+    def forward(self, x_BLD: Tensor) -> Tensor:
+        """The whole layer."""
+        raise NotImplementedError
+
+    def hop(self, x_BLD: Tensor) -> Tensor:
+        """What a signal passes once to get from one position to another: the layer, mostly."""
+        there: Tensor = self(x_BLD)
+        return there
+
+
+class SelfAttention(Layer):
+    """Every position attends to every position."""
+
+    projections = frozenset({torch.ops.aten.mm})  # Q, K, V and the output: 8·n·d² in all
+
+    def __init__(self, d: int) -> None:
+        super().__init__()
+        heads = d // HEAD if d % HEAD == 0 else 1
+        self.attention = MultiHeadAttention(ModelConfig(d_model=d, heads=heads))
+
+    def forward(self, x_BLD: Tensor) -> Tensor:
+        """Queries, keys and values are projected; then softmax(QKᵀ/√d_k)V W^O."""
+        return self.attend(*self.project(x_BLD))
+
+    def project(self, x_BLD: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries, keys and values, each B H L K."""
+        own = self.attention
+        return own.split(own.query(x_BLD)), own.split(own.key(x_BLD)), own.split(own.value(x_BLD))
+
+    def attend(self, q_BHLK: Tensor, k_BHLK: Tensor, v_BHLK: Tensor) -> Tensor:
+        """All positions to all, B L D."""
+        return self.attention.attend(q_BHLK, k_BHLK, v_BHLK)
+
+
+class RestrictedSelfAttention(SelfAttention):
+    """Every position attends to `window` positions on each side and to itself: r = 2·window + 1.
+
+    Queries go in blocks of `window`, and each block meets its own keys and those of a window on
+    either side. That is 3·window keys a query, of which a mask of the block leaves r: O(r·n·d)
+    in operations and memory, and nothing is ever n × n.
+    """
+
+    def __init__(self, d: int, window: int) -> None:
+        super().__init__(d)
+        self.window = window
+
+    def attend(self, q_BHLK: Tensor, k_BHLK: Tensor, v_BHLK: Tensor) -> Tensor:
+        """Each to its neighbours, B L D."""
+        batch, length = len(q_BHLK), q_BHLK.shape[2]
+        window = max(1, min(self.window, length - 1))  # wider than the sentence is waste
+        blocks = -(-length // window)
+        beyond = blocks * window - length
+        q_BHNWK = F.pad(q_BHLK, (0, 0, 0, beyond)).unflatten(2, (blocks, window))
+
+        def neighbours(x_BHLK: Tensor) -> Tensor:
+            padded = F.pad(x_BHLK, (0, 0, window, window + beyond))
+            x_BHNKC = padded.unfold(2, 3 * window, window)
+            return x_BHNKC.permute(0, 2, 1, 4, 3).flatten(0, 1)
+
+        mask_N1WC = self._mask(length, window, blocks, q_BHLK.device)
+        merged = self.attention.attend(
+            q_BHNWK.transpose(1, 2).flatten(0, 1),
+            neighbours(k_BHLK),
+            neighbours(v_BHLK),
+            mask_N1WC.repeat(batch, 1, 1, 1),
+        )
+        joined: Tensor = merged.unflatten(0, (batch, blocks)).flatten(1, 2)
+        return joined[:, :length]
+
+    @staticmethod
+    def _mask(length: int, window: int, blocks: int, device: torch.device) -> Tensor:
+        queries_NW = torch.arange(blocks * window, device=device).view(blocks, window)
+        first_N1 = queries_NW[:, :1] - window
+        keys_NC = first_N1 + torch.arange(3 * window, device=device)
+        near = (keys_NC[:, None] - queries_NW[..., None]).abs() <= window
+        real = ((keys_NC >= 0) & (keys_NC < length))[:, None]
+        # Padding at the end is cut off afterwards; it sees the last position at least.
+        return (near & real)[:, None]
+
+
+class Recurrent(Layer):
+    """h_t = tanh(W x_t + U h_{t−1})."""
+
+    counted_on = "cpu"  # there PyTorch runs it step by step in C++; by shapes it is Python's pace
+
+    def __init__(self, d: int) -> None:
+        super().__init__()
+        self.rnn = nn.RNN(d, d, batch_first=True)
+
+    def forward(self, x_BLD: Tensor) -> Tensor:
+        """All n steps, one after the other."""
+        states_BLD: Tensor = self.rnn(x_BLD)[0]
+        return states_BLD
+
+    def hop(self, x_BLD: Tensor, inputs_BLD: Tensor | None = None) -> Tensor:
+        """One application of the recurrence: from the state of each position to the next one's.
+
+        All positions at once, as if each were its own sentence of length one. The inputs are no
+        part of the way; without any they are random.
+        """
+        if inputs_BLD is None:
+            inputs_BLD = torch.randn_like(x_BLD)
+        before_BLD = F.pad(x_BLD, (0, 0, 1, -1))
+        after: Tensor = self.rnn(
+            inputs_BLD.flatten(0, 1).unsqueeze(1), before_BLD.flatten(0, 1).unsqueeze(0)
+        )[0]
+        return after.view_as(x_BLD)
+
+
+class Convolutional(Layer):
+    """Every position sees itself and `kernel` − 1 positions before it, `dilation` apart."""
+
+    def __init__(self, d: int, kernel: int, dilation: int = 1) -> None:
+        super().__init__()
+        self.reach = (kernel - 1) * dilation
+        self.convolution = nn.Conv1d(d, d, kernel, dilation=dilation)
+
+    def forward(self, x_BLD: Tensor) -> Tensor:
+        """One product of what each position sees with the weights."""
+        past_BDL = F.pad(x_BLD.transpose(1, 2), (self.reach, 0))
+        mixed: Tensor = self.convolution(past_BDL).transpose(1, 2)
+        return mixed
+
+
+def build(layer: str, d: int, *, kernel: int = 3, window: int = 16, depth: int = 0) -> Layer:
+    """A layer of this name with random weights; `depth` is its place in a stack, from 0."""
+    if kernel < 2:
+        raise ConfigError(f"kernel = {kernel} sees no neighbour; try 3")
+    if window < 1:
+        raise ConfigError(f"window = {window} sees no neighbour; try 16")
+    match layer:
+        case "self-attention":
+            return SelfAttention(d)
+        case "recurrent":
+            return Recurrent(d)
+        case "convolutional":
+            return Convolutional(d, kernel)
+        case "convolutional, dilated":
+            return Convolutional(d, kernel, kernel**depth)
+        case "restricted self-attention":
+            return RestrictedSelfAttention(d, window)
+    raise ConfigError(f"there is no layer {layer!r} in Table 1; try one of {', '.join(LAYERS)}")

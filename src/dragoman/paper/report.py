@@ -1,0 +1,145 @@
+"""The report: all tables and figures that were measured, beside the paper's, on one page."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from datetime import date
+from pathlib import Path
+from typing import Any, TypeVar
+
+from dragoman.errors import DataError
+from dragoman.files import atomic_write
+from dragoman.paper import table1, table2, table3
+from dragoman.paper.figures import LIST, read_list
+from dragoman.paper.page import Picture, Section, page
+from dragoman.paper.table1_text import grids as table1_grids
+
+__all__ = ["write_report"]
+
+T = TypeVar("T")
+
+
+def write_report(out: Path) -> Path:
+    """Write report.html beside the results in `out`; what is not there yet says how to get it."""
+    sections = [_table1(out), *_table2(out), *_table3(out), *_figures(out)]
+    text = page(
+        "Attention Is All You Need, measured again",
+        "The tables and figures of the paper, each beside what was measured here, with the "
+        "command that measures it again.",
+        sections,
+        f"Made by dragoman paper report, {date.today().isoformat()}. The paper: Vaswani et al., "
+        "2017, arXiv 1706.03762.",
+    )
+    path = out / "report.html"
+    atomic_write(path, text)
+    return path
+
+
+def _read(file: Path, make: Callable[[dict[str, Any]], T]) -> T:
+    try:
+        return make(json.loads(file.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError, KeyError):
+        raise DataError(
+            f"{file}: not what dragoman paper wrote; delete it and measure again"
+        ) from None
+
+
+def _table1(out: Path) -> Section:
+    section = Section(
+        "Table 1",
+        "What a layer of each kind costs for a sentence of n positions of width d: operations, "
+        "how many of them must wait for each other, and how many steps a signal takes from one "
+        "end of the sentence to the other. Sequential steps are counted and paths walked, not "
+        "asserted.",
+        "dragoman paper table1",
+    )
+    file = out / "table1.json"
+    if not file.exists():
+        return section
+    found = _read(file, table1.Table1.from_json)
+    picture = Picture(
+        out / "table1.png",
+        f"Against the length n, on {found.device}: operations, time, sequential steps, paths.",
+    )
+    return _with(section, *table1_grids(found), picture, *found.notes)
+
+
+def _table2(out: Path) -> Iterator[Section]:
+    lead = (
+        "The models that came before the Transformer, and the Transformer, trained by the same "
+        "loop on the same batches at the same number of parameters: once for the same steps, once "
+        "for the same training FLOPs."
+    )
+    files = sorted(out.glob("table2-*.json"))
+    if not files:
+        yield Section("Table 2", lead, "dragoman paper table2")
+    for file in files:
+        found = _read(file, table2.Table2.from_json)
+        name = file.stem.removeprefix("table2-")
+        data = "" if name == "phrasebook" else f" --data {found.data}"
+        picture = Picture(
+            file.with_suffix(".png"),
+            "BLEU against training FLOPs, and by the length of the sentence.",
+        )
+        yield Section(
+            f"Table 2: {name}",
+            lead,
+            f"dragoman paper table2{data}",
+            [*table2.grids(found), table2.verdict(found), picture],
+        )
+
+
+def _table3(out: Path) -> Iterator[Section]:
+    lead = (
+        "One change to the base model at a time: heads, the width of keys, size, regularisation, "
+        "positions."
+    )
+    counted = table3.count_grid(table3.counts())
+    yield Section("Table 3: parameters", lead, "dragoman paper table3", [counted])
+    files = sorted(out.glob("table3-*.json"))
+    if not files:
+        yield Section("Table 3: scores", lead, "dragoman paper table3 --data DIR")
+    for file in files:
+        found = _read(file, table3.Table3.from_json)
+        picture = Picture(
+            file.with_suffix(".png"),
+            "The difference each change makes, with standard errors, beside the paper's.",
+        )
+        yield Section(
+            f"Table 3: {file.stem.removeprefix('table3-')}",
+            lead,
+            f"dragoman paper table3 --data {found.data}",
+            [table3.grid(found), picture, table3.finding_grid(table3.findings(found))],
+        )
+
+
+def _figures(out: Path) -> Iterator[Section]:
+    folder = out / "figures"
+    section = Section(
+        "Figures 3 to 5",
+        "What the heads look at. Each head has a colour, and a line is as strong as its weight.",
+        "dragoman paper figures MODEL",
+    )
+    formulas = Section(
+        "Formulas",
+        "Positions, the learning rate, and why scores are divided by √d_k.",
+        "dragoman paper figures",
+    )
+    if not (folder / LIST).exists():
+        yield section
+        yield formulas
+        return
+    drawn = read_list(folder)
+    plain = ("positions", "learning-rate", "dot-products")
+    for one, names in ((section, False), (formulas, True)):
+        pictures = [
+            Picture(folder / next(f for f in d.files if f.endswith(".png")), d.caption)
+            for d in drawn
+            if (d.name in plain) == names
+        ]
+        yield _with(one, *pictures)
+
+
+def _with(section: Section, *parts: Any) -> Section:
+    return Section(section.title, section.lead, section.command, parts)
