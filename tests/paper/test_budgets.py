@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from importlib.util import find_spec
 
@@ -198,5 +197,4 @@ def test_the_flops_of_every_architecture_are_those_of_its_parameters(architectur
     sized = widen(config(architecture=architecture), VOCABULARY, 1_000_000)
     flops = training_flops(sized, one_sentence(16, 16))
     every_weight = 6 * 16 * count_parameters(sized.model, VOCABULARY)
-    assert 0.25 < flops / every_weight < 2
-    assert math.isfinite(flops)
+    assert 0.65 < flops / every_weight < 1.3  # an LSTM unseen would leave 0.3

@@ -341,6 +341,16 @@ def test_the_text_has_the_papers_and_the_measured(result: Table1) -> None:
     assert max(map(len, lines)) <= 120
 
 
+def test_lengths_that_one_of_two_lacks_are_not_compared(result: Table1) -> None:
+    timed = with_times(result)
+    times = [
+        replace(t, training=t.forward / 1e6) if t.layer == SELF_ATTENTION else t
+        for t in timed.times
+    ]
+    short = replace(timed, times=tuple(t for t in times if (t.layer, t.n) != (RECURRENT, 64)))
+    assert "at every n to 32 by the clock of a training pass" in render(short)
+
+
 def test_the_picture_names_every_line(result: Table1, tmp_path: Path) -> None:
     draw(with_times(result), tmp_path / "deep" / "table1.svg")
     text = (tmp_path / "deep" / "table1.svg").read_text(encoding="utf-8")

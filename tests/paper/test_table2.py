@@ -100,12 +100,14 @@ def test_everybody_sees_the_same_batches_with_the_same_regularisation(
 def test_layers_rate_and_width_stand_to_the_transformers_as_in_the_presets(tmp_path: Path) -> None:
     preset = tmp_path / "deep.toml"
     preset.write_text(
-        "[model]\narchitecture = 'convs2s'\nencoder_layers = 12\ndecoder_layers = 3\nd_ff = 1024\n"
+        "[model]\narchitecture = 'convs2s'\nencoder_layers = 12\ndecoder_layers = 3\n"
+        "d_ff = 1024\ndropout = 0.3\n"
         "[training]\nschedule = 'constant'\nlearning_rate = 0.0007\nclip_norm = 0.1\n"
     )
     made = table2.recipe(Contender("deep", str(preset), "other"), DATA, vocabulary=2000)
     assert (made.model.encoder_layers, made.model.decoder_layers) == (4, 1)  # 6 become 2
     assert made.model.d_ff == DATA.model.d_ff // 2
+    assert made.model.dropout == DATA.model.dropout
     base_peak = (512 * 4000) ** -0.5
     assert made.training.learning_rate == pytest.approx(0.004 * 0.0007 / base_peak)
     assert made.training.clip_norm == 0.1

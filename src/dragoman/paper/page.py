@@ -34,8 +34,9 @@ class Picture:
                 f"{self.path}: cannot be put in the report; make it again"
             ) from None
         return (
-            f'<figure><img src="data:{kind};base64,{content}" alt="{escape(self.caption)}" '
-            f'loading="lazy"><figcaption>{escape(self.caption)}</figcaption></figure>'
+            f'<figure><div class="scroll" tabindex="0"><img src="data:{kind};base64,{content}" '
+            f'alt="{escape(self.caption)}"></div>'
+            f"<figcaption>{escape(self.caption)}</figcaption></figure>"
         )
 
 

@@ -109,7 +109,7 @@ def _table3(out: Path) -> Iterator[Section]:
         yield Section(
             f"Table 3: {file.stem.removeprefix('table3-')}",
             lead,
-            f"dragoman paper table3 --data {found.data}",
+            f"dragoman paper table3 --data {found.corpus}",
             [table3.grid(found), picture, table3.finding_grid(table3.findings(found))],
         )
 

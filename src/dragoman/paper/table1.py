@@ -17,7 +17,7 @@ from dragoman.bench.timing import Contestant, take_turns
 from dragoman.errors import ConfigError
 from dragoman.paper.complexity import Count, Path, Table1, Time
 from dragoman.paper.counting import operations, sequential
-from dragoman.paper.layers import DILATED, LAYERS, Layer, build
+from dragoman.paper.layers import DILATED, LAYERS, SELF_ATTENTION, Layer, build
 from dragoman.paper.reach import path_length
 from dragoman.paper.table1_picture import draw
 from dragoman.paper.table1_text import grids, render
@@ -121,7 +121,7 @@ class _Clock:
         for name, layer in layers.items():
             if (expected := self._expected(name, n, d)) > self.limit:
                 self.notes.append(
-                    f"{name}, n = {n}, d = {d}: not timed, a training pass would take up to "
+                    f"{name}, n = {n}, d = {d}: not timed, a training pass would take about "
                     f"{expected:.1f} s and the limit is {self.limit:g} s"
                 )
                 continue
@@ -161,9 +161,10 @@ class _Clock:
             )
 
     def _expected(self, layer: str, n: int, d: int) -> float:
-        """At most, from the last length that was timed: no layer grows faster than n²."""
+        """Seconds, from the last length that was timed, as the paper says the layer grows."""
         before = [one for one in self.times if (one.layer, one.d) == (layer, d)]
-        return before[-1].training * (n / before[-1].n) ** 2 if before else 0.0
+        power = 2 if layer == SELF_ATTENTION else 1
+        return before[-1].training * (n / before[-1].n) ** power if before else 0.0
 
 
 class _Forward:

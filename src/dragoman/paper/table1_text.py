@@ -160,11 +160,12 @@ def _crossings(result: Table1) -> Grid:
 
 def _crossing(result: Table1, measure: Measure, d: int) -> str:
     attention = result.by_length(measure, SELF_ATTENTION, d)
-    found = crossing(attention, result.by_length(measure, RECURRENT, d))
+    recurrent = result.by_length(measure, RECURRENT, d)
+    found = crossing(attention, recurrent)
     if found is None:
         return "–"
     if math.isinf(found):
-        return f"at every n to {max(attention)}"
+        return f"at every n to {max(set(attention) & set(recurrent))}"
     return f"for n < {found:.0f}" if found else "at no n"
 
 

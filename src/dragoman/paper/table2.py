@@ -10,6 +10,7 @@ Transformer's training FLOPs in place of its number of steps.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
@@ -27,7 +28,7 @@ from dragoman.errors import ConfigError
 from dragoman.evaluation.by_length import Bucket, by_length
 from dragoman.evaluation.evaluate import evaluate
 from dragoman.files import atomic_write
-from dragoman.inspection.drawing import check_format, style, write
+from dragoman.inspection.drawing import INK, check_format, style, write
 from dragoman.models import count_parameters
 from dragoman.paper import sweep
 from dragoman.paper.budgets import TOLERANCE, active_parameters, off_by, training_flops, widen
@@ -155,7 +156,10 @@ class Table2:
 
 # --- the recipes ---
 
-SHARED: Final = {"d_model", "d_k", "d_v", "dropout", "attention_dropout", "activation_dropout"}
+SHARED: Final = {
+    *("d_model", "heads", "d_k", "d_v"),
+    *("dropout", "attention_dropout", "activation_dropout"),
+}
 """Settings of a model that are the data's, not the preset's."""
 
 
@@ -451,7 +455,7 @@ def _millions(row: Row) -> str:
 
 
 def _lengths(table: Table2) -> list[Grid]:
-    rows = _longest_trained(table)
+    rows = _first_round(table)
     if not rows:
         return []
     heads = [f"{bucket.lengths} ({bucket.sentences})" for bucket in rows[0].by_length]
@@ -463,14 +467,14 @@ def _lengths(table: Table2) -> list[Grid]:
     return [Grid("BLEU by sentence length", ("model", *heads), cells, note)]
 
 
-def _longest_trained(table: Table2) -> tuple[Row, ...]:
+def _first_round(table: Table2) -> tuple[Row, ...]:
     """The rows of the first round, or of the second if that is all there is."""
     return table.at("parameters") or table.at("flops")
 
 
 def verdict(table: Table2) -> str:
     """Whether one fixed vector falls with length faster than attention does, with the figures."""
-    rows = [row for row in _longest_trained(table) if len(row.by_length) > 1]
+    rows = [row for row in _first_round(table) if len(row.by_length) > 1]
     fixed = [f for row in rows if row.family == "fixed" and (f := _Fall.of(row))]
     attention = [f for row in rows if row.family == "attention" and (f := _Fall.of(row))]
     if not fixed or not attention:
@@ -534,83 +538,94 @@ def draw(table: Table2, path: Path) -> Path:
     from matplotlib.figure import Figure
 
     check_format(path)
-    if not _longest_trained(table):
+    if not _first_round(table):
         raise ConfigError("there is no model to draw; see why all of them failed")
     with style():
         figure = Figure(figsize=(12.4, 4.6), layout="constrained")
         left, right = figure.subplots(1, 2)
         _draw_flops(left, table)
-        _draw_lengths(right, _longest_trained(table))
+        _draw_lengths(right, _first_round(table))
         write(figure, path)
     return path
 
 
 def _colours(rows: Iterable[Row]) -> dict[str, str]:
     left = {family: list(shades) for family, shades in SHADES.items()}
-    return {row.model: left[row.family].pop(0) if left[row.family] else "#27303f" for row in rows}
+    return {row.model: left[row.family].pop(0) if left[row.family] else INK for row in rows}
 
 
 def _draw_flops(axes: Axes, table: Table2) -> None:
-    from matplotlib.ticker import LogLocator, NullFormatter
-
-    rows = [row for budget in ("parameters", "flops") for row in table.at(budget)]
-    colours = _colours(_longest_trained(table))
+    rows = [*table.at("parameters"), *table.at("flops")]
+    colours = _colours(_first_round(table))
     for row in rows:
-        looks: Any = {"color": colours[row.model], "markersize": 7}
-        face = colours[row.model] if row.budget == "parameters" else "white"
-        axes.plot(row.flops, row.bleu, "o", markerfacecolor=face, **looks)
+        colour = colours.get(row.model, INK)
+        face = colour if row.budget == "parameters" else "white"
+        axes.plot(row.flops, row.bleu, "o", color=colour, markerfacecolor=face, markersize=7)
+    least, most = min(r.flops for r in rows), max(r.flops for r in rows)
+    reach = (most / least) ** 0.08 * 1.02
+    names_at = most * reach**1.5
     axes.set_xscale("log")
+    axes.set_xlim(least / reach, names_at * (names_at / least) ** 0.6 * reach)  # room for the names
+    axes.set_xticks(
+        ticks := _ticks(least, most), [f"{tick:.2g}".replace("e+", "e") for tick in ticks]
+    )
+    axes.set_xticks([], minor=True)
     axes.set_xlabel("training FLOPs")
     axes.set_title("BLEU against training FLOPs (filled: same steps, open: same FLOPs)")
-    axes.tick_params(which="both", length=0)
-    least, most = min(r.flops for r in rows), max(r.flops for r in rows)
-    axes.set_xlim(least / 1.15, most * (most / least) ** 0.6 * 1.8)  # room for the names
-    axes.xaxis.set_minor_locator(LogLocator(subs=(2, 5)))
-    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.tick_params(length=0)
     axes.margins(y=0.08)
-    _name_ends(axes, [(r.model, r.flops, r.bleu, colours[r.model]) for r in table.at("parameters")])
+    _name(
+        axes, names_at, [(r.model, r.flops, r.bleu, colours[r.model]) for r in _first_round(table)]
+    )
+
+
+def _ticks(least: float, most: float) -> list[float]:
+    """Round numbers on a logarithmic axis, the coarsest of which there are three or more."""
+    decades = range(math.floor(math.log10(least)) - 1, math.ceil(math.log10(most)) + 1)
+    ticks: list[float] = []
+    for steps in ((1,), (1, 3), (1, 2, 5), (1, 1.2, 1.4, 1.6, 2, 2.5, 3, 4, 5, 6, 8)):
+        ticks = [m * 10.0**d for d in decades for m in steps]
+        ticks = [tick for tick in ticks if least / 1.1 <= tick <= most * 1.1]
+        if len(ticks) >= 3:
+            break
+    return ticks
 
 
 def _draw_lengths(axes: Axes, rows: Sequence[Row]) -> None:
     colours = _colours(rows)
     heads = [bucket.lengths for bucket in rows[0].by_length]
+    last = len(heads) - 1
     for row in rows:
         values = [bucket.bleu for bucket in row.by_length]
-        looks: Any = {
-            "color": colours[row.model],
-            "linewidth": 1.6,
-            "marker": "o",
-            "markersize": 3.5,
-        }
-        axes.plot(range(len(values)), values, **looks)
+        looks: Any = {"color": colours[row.model], "marker": "o", "markersize": 3.5}
+        axes.plot(range(len(values)), values, **looks, linewidth=1.6)
+    span = max(last, 1)
     axes.set_xticks(range(len(heads)), heads)
-    axes.set_xlim(-0.2, (len(heads) - 1) * 1.5 + 0.2)
+    axes.set_xlim(-0.05 * span, last + 0.55 * span)
     axes.set_xlabel("source words")
     axes.set_title("BLEU by sentence length")
     axes.tick_params(length=0)
     axes.set_ylim(bottom=0)
-    last = len(heads) - 1
-    _name_ends(axes, [(r.model, last, r.by_length[-1].bleu, colours[r.model]) for r in rows])
+    ends = [(r.model, last, r.by_length[-1].bleu, colours[r.model]) for r in rows]
+    _name(axes, last + 0.06 * span, ends)
 
 
-def _name_ends(axes: Axes, ends: Sequence[tuple[str, float, float, str]]) -> None:
-    """Each name right of its point, moved up or down where two would overlap."""
+def _name(axes: Axes, x: float, ends: Sequence[tuple[str, float, float, str]]) -> None:
+    """Each name at x, level with its point or moved up or down where two would overlap."""
     low, high = axes.get_ylim()
-    gap = (high - low) * 0.052
-    x = max(end[1] for end in ends)
+    gap = (high - low) * 0.05
     ordered = sorted(ends, key=lambda end: end[2])
     places = [end[2] for end in ordered]
     for _ in range(100):  # push neighbours apart until all have room
         for i in range(1, len(places)):
-            if (short := gap - (places[i] - places[i - 1])) > 1e-9:
-                places[i - 1] -= short / 2
-                places[i] += short / 2
-        lift = max(0.0, low + gap / 2 - places[0])
-        places[0] += lift
-    looks: Any = {"textcoords": "offset points", "va": "center", "fontsize": 8}
+            if (missing := gap - (places[i] - places[i - 1])) > 0:
+                places[i - 1] -= missing / 2
+                places[i] += missing / 2
+        places[0] = max(places[0], low + gap / 2)
     for (name, at, value, colour), place in zip(ordered, places, strict=True):
         axes.plot([at, x], [value, place], color=colour, linewidth=0.6, alpha=0.5)
-        axes.annotate(name, (x, place), xytext=(8, 0), color=colour, **looks)
+        looks: Any = {"xytext": (4, 0), "textcoords": "offset points", "va": "center"}
+        axes.annotate(name, (x, place), **looks, color=colour, fontsize=8)
 
 
 # --- the phrasebook ---
