@@ -35,7 +35,7 @@ ARCHITECTURES: dict[str, list[str]] = {
 }
 WITHOUT_ATTENTION = ("feed-forward", "RNN", "GRU", "LSTM", "ByteNet")
 FLOOR = "feed-forward"
-"""Sees one source piece at a time: it cannot learn what the others can."""
+"""Sees one source piece at a time: what begins and goes on alike, it cannot tell apart."""
 
 
 @pytest.fixture(scope="module")
@@ -61,30 +61,29 @@ def test_it_learns_32_pairs_by_heart_and_finds_them_again_by_beam(
         tiny,
         name,
         "model.d_model=64",
+        "model.norm=pre",
         "model.dropout=0.0",
         "training.label_smoothing=0.0",
-        "training.batch_tokens=2048",
-        "training.steps=250",
+        "training.batch_tokens=1024",
+        "training.steps=200",
         "training.schedule=linear",
         "training.learning_rate=0.005",
         "training.warmup_steps=25",
-        "training.validate_every=250",
-        "training.checkpoint_every=250",
+        "training.validate_every=1000",
+        "training.checkpoint_every=1000",
+        "training.validate_sentences=0",
         "training.average=1",
     )
     outcome = fit(config, few, tmp_path / "run", quiet=True)
     last = (outcome.run / "metrics.jsonl").read_text().splitlines()[-4:]
     nll = min(json.loads(line).get("nll", 99) for line in last)
-    if name == FLOOR:
-        assert 0.5 < nll < 3
-        return
-    assert nll < 0.1
+    assert nll < (0.5 if name == FLOOR else 0.1)
     assert outcome.model is not None
     translator = dragoman.load(outcome.model)
     pairs = reversals(32, seed=5)
     found = translator.translate([source for source, _ in pairs], beam=4)
     right = sum(one.text == target for one, (_, target) in zip(found, pairs, strict=True))
-    assert right >= 28
+    assert right >= (15 if name == FLOOR else 31)
 
 
 @pytest.mark.parametrize("name", ARCHITECTURES)

@@ -85,6 +85,22 @@ def test_a_sentence_ends_when_as_many_have_finished_as_there_are_beams() -> None
     assert best.ids == [4]
 
 
+@pytest.mark.parametrize("beam", [2, 3, 4])
+def test_unlikely_beams_that_end_early_do_not_end_the_search(beam: int) -> None:
+    model = Toy(0)
+    sure = torch.full((model.vocabulary,), -5.0)
+    sure[EOS] = -0.03
+    model.table[...] = sure  # whatever comes, it ends next …
+    likely = [4, 5, 6, 4, 4]
+    for before, last, piece in zip([1, 1, *likely], [1, *likely], likely, strict=False):
+        model.table[:, before, last, EOS] = -6.0
+        model.table[:, before, last, piece] = -0.03  # … but for one way, which is the likeliest
+    options = SearchOptions(beam=beam, max_extra=20)
+    [[best]] = beam_search(model, sources(3), options)
+    assert best.ids == likely
+    assert best == greedy_search(model, sources(3), options)[0][0]
+
+
 def test_stopping_early_takes_fewer_steps() -> None:
     steps = []
     for stop_early in (True, False):

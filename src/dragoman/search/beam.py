@@ -1,10 +1,10 @@
 """Beam search (§6.1) over any model.
 
 At each step the candidates are all hypotheses one piece longer. Endings among the best K of them
-are finished; the best K others go on. A sentence ends when K hypotheses have finished, or when no
-living one can still be among the best: log-probabilities only fall and the penalty only grows, so
-whatever continues a hypothesis of sum s scores at most s / penalty(longest). docs/search.md has
-the proof.
+are finished; the best K others go on. A sentence ends when K hypotheses have finished and the best
+of them is at least as probable as any living one, or when no living one can still be among the
+best: log-probabilities only fall and the penalty only grows, so whatever continues a hypothesis of
+sum s scores at most s / penalty(longest). docs/search.md has the proof.
 """
 
 # B sentences still searched, K beams, C = 2 K candidates, N best finished, T pieces, V vocabulary
@@ -131,7 +131,9 @@ def beam_search(
         ids_BKT = torch.cat([_pick(ids_BKT, parents_BK), last_BK[:, :, None]], dim=2)
 
         hope_B = sums_BK.max(dim=1).values
-        done_B = (ended_B >= beams) | (hope_B == -torch.inf)
+        # Where a model is sure of itself, unlikely beams end early: wait for the likely one.
+        overtaken_B = pool.sums_BN.max(dim=1).values >= hope_B
+        done_B = (ended_B >= beams) & overtaken_B | (hope_B == -torch.inf)
         if options.stop_early:
             bound_B = hope_B.double() / penalties[space.ceilings_B]
             done_B |= pool.scores_BN[:, -1] >= bound_B
