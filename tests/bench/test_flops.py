@@ -10,6 +10,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from dragoman.bench.flops import (
     Lengths,
     attention_flops,
+    formulas_hold,
     linear_flops,
     sentence_lengths,
     training_flops,
@@ -91,3 +92,9 @@ def test_lengths_are_those_of_the_sentences_of_a_batch(tiny: Config) -> None:
     assert lengths.target_N[: first.max()].tolist() == [
         int((first == segment).sum()) for segment in range(1, first.max() + 1)
     ]
+
+
+def test_the_formulas_are_used_for_what_they_describe_and_no_other_model(tiny: Config) -> None:
+    assert formulas_hold(tiny.model)
+    assert not formulas_hold(tiny.overridden(["model.experts=2"]).model)
+    assert not formulas_hold(tiny.overridden(["model.architecture=recurrent"]).model)

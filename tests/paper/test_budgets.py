@@ -11,6 +11,8 @@ import torch
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
+from dragoman.bench import counted
+from dragoman.bench.counted import counted_flops
 from dragoman.bench.flops import sentence_lengths
 from dragoman.bench.flops import training_flops as products_alone
 from dragoman.bench.stream import timed_batches
@@ -19,7 +21,7 @@ from dragoman.data.batches import Batch
 from dragoman.errors import ConfigError
 from dragoman.models import count_parameters
 from dragoman.paper import budgets
-from dragoman.paper.budgets import active_parameters, off_by, training_flops, widen
+from dragoman.paper.budgets import active_parameters, off_by, widen
 
 HOMES = {
     "transformer": "transformer",
@@ -141,14 +143,14 @@ def test_the_transformers_products_by_hand() -> None:
     source_attention = T * 2 * M * M + S * 2 * M * M + 2 * T * S * M
     decoder = self_attention + source_attention + T * 2 * M * F
     forward = 2 * (encoder + decoder + T * M * V)
-    assert training_flops(small, one_sentence(S, T)) == 3 * forward
+    assert counted_flops(small, one_sentence(S, T)) == 3 * forward
 
 
 def test_an_lstm_is_not_hidden_in_its_fused_operation() -> None:
     S, D, H = 6, 8, 16
     lstm = nn.LSTM(D, H, batch_first=True)
     x = torch.randn(1, S, D, requires_grad=True)
-    with budgets._plainly(), FlopCounterMode(display=False) as counter:
+    with counted._plainly(), FlopCounterMode(display=False) as counter:
         lstm(x)[0].sum().backward()
     step = 4 * H * (D + H)
     no_gradient = 4 * H * H  # of the first state, which is zero
@@ -167,16 +169,16 @@ def test_the_count_differs_from_the_bench_by_the_masked_scores_alone() -> None:
         * base.model.d_model
         * int((t_N * (t_N - 1) // 2).sum())
     )
-    exact = training_flops(base, batch, sample=10**9)
+    exact = counted_flops(base, batch, sample=10**9)
     assert exact == products_alone(base, lengths) + hidden
     assert hidden / exact < 0.05
 
 
 def test_a_few_sentences_tell_what_the_whole_batch_costs() -> None:
     base, batch = few_sentences()
-    assert batch.sentences > 2 * budgets.SAMPLE
-    exact = training_flops(base, batch, sample=10**9)
-    assert training_flops(base, batch) == pytest.approx(exact, rel=0.02)
+    assert batch.sentences > 2 * counted.SAMPLE
+    exact = counted_flops(base, batch, sample=10**9)
+    assert counted_flops(base, batch) == pytest.approx(exact, rel=0.02)
 
 
 def test_padding_costs_nothing_and_packed_sentences_do_not_see_each_other() -> None:
@@ -186,8 +188,8 @@ def test_padding_costs_nothing_and_packed_sentences_do_not_see_each_other() -> N
     packed = [np.concatenate(pair, 1) for pair in zip(left, right, strict=True)]
     packed[1][:, 9:] = packed[5][:, 7:] = 2
     padded = Batch(*(np.pad(a, ((0, 3), (0, 20))) for a in packed))
-    apart = [training_flops(base, sentence) for sentence in alone]
-    assert training_flops(base, padded) == sum(apart)
+    apart = [counted_flops(base, sentence) for sentence in alone]
+    assert counted_flops(base, padded) == sum(apart)
 
 
 @pytest.mark.parametrize("architecture", THERE)
@@ -195,6 +197,6 @@ def test_the_flops_of_every_architecture_are_those_of_its_parameters(architectur
     """Each weight multiplies each position of its side once, or once a sentence, and the counter
     must see it: no fused operation may hide."""
     sized = widen(config(architecture=architecture), VOCABULARY, 1_000_000)
-    flops = training_flops(sized, one_sentence(16, 16))
+    flops = counted_flops(sized, one_sentence(16, 16))
     every_weight = 6 * 16 * count_parameters(sized.model, VOCABULARY)
     assert 0.65 < flops / every_weight < 1.3  # an LSTM unseen would leave 0.3

@@ -33,7 +33,14 @@ from numpy.typing import NDArray
 from dragoman.config import Config, ModelConfig
 from dragoman.data.batches import Batch
 
-__all__ = ["Lengths", "attention_flops", "linear_flops", "sentence_lengths", "training_flops"]
+__all__ = [
+    "Lengths",
+    "attention_flops",
+    "formulas_hold",
+    "linear_flops",
+    "sentence_lengths",
+    "training_flops",
+]
 
 Counts: TypeAlias = NDArray[np.int64]
 
@@ -54,6 +61,11 @@ def sentence_lengths(batches: Iterable[Batch]) -> Lengths:
             source.append(np.bincount(source_L)[1:])  # segment 0 is padding
             target.append(np.bincount(target_L)[1:])
     return Lengths(np.concatenate(source), np.concatenate(target))
+
+
+def formulas_hold(config: ModelConfig) -> bool:
+    """Whether a model computes what the formulas say: a Transformer without experts."""
+    return config.architecture == "transformer" and not config.experts
 
 
 def training_flops(config: Config, lengths: Lengths) -> int:

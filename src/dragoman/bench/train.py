@@ -9,7 +9,8 @@ from typing import Final
 
 import torch
 
-from dragoman.bench.flops import sentence_lengths, training_flops
+from dragoman.bench.counted import counted_flops
+from dragoman.bench.flops import formulas_hold, sentence_lengths, training_flops
 from dragoman.bench.limit import matrix_rate
 from dragoman.bench.ours import Ours
 from dragoman.bench.padding import padded_batches
@@ -81,7 +82,7 @@ def _measure(
     [timed] = take_turns([ours], device, plan.rounds)
     peak_memory = torch.cuda.max_memory_allocated(device) if gpu else None
     limit = max(limit, matrix_rate(device))  # a GPU that has worked for a while is slower
-    flops = training_flops(config, sentence_lengths(batches)) / ours.steps
+    flops = _flops(config, batches) / ours.steps
     kernels = where_time_goes(
         lambda: ours.issue(plan.profiled),
         device,
@@ -111,6 +112,15 @@ def _measure(
         kernels=tuple(kernels),
         peers=others,
     )
+
+
+def _flops(config: Config, batches: Sequence[Batch]) -> float:
+    """Of all the batches: by formulas where they hold, else by PyTorch's counter."""
+    if formulas_hold(config.model):
+        return training_flops(config, sentence_lengths(batches))
+    tokens = sum(batch.source_tokens + batch.target_tokens for batch in batches)
+    first = batches[0].source_tokens + batches[0].target_tokens
+    return counted_flops(config, batches[0]) * tokens / first
 
 
 def _ready(config: Config) -> torch.device:

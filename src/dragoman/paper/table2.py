@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias
 
 import torch
 
+from dragoman.bench.counted import counted_flops
 from dragoman.bench.stream import MEAN
 from dragoman.config import Config, ModelConfig, load_preset
 from dragoman.data.batches import Batch, Batches
@@ -31,7 +32,7 @@ from dragoman.files import atomic_write
 from dragoman.inspection.drawing import INK, check_format, style, write
 from dragoman.models import count_parameters
 from dragoman.paper import sweep
-from dragoman.paper.budgets import TOLERANCE, active_parameters, off_by, training_flops, widen
+from dragoman.paper.budgets import TOLERANCE, active_parameters, off_by, widen
 from dragoman.paper.facts import TABLE_2
 from dragoman.paper.grid import Grid
 from dragoman.translate import load
@@ -295,7 +296,7 @@ def _plan(
         sized[contender.name] = wide = widen(plain, vocabulary, parameters)
         if abs(error := off_by(wide, vocabulary, parameters)) > TOLERANCE:
             say(f"{contender.name}: its parameters are {error:+.1%} off the {parameters:,} wanted")
-    cost = {name: training_flops(config, batch) for name, config in sized.items()}
+    cost = {name: counted_flops(config, batch) for name, config in sized.items()}
     allowed = cost[contenders[-1].name] * steps
     plans = []
     for budget in budgets:
