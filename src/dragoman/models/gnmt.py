@@ -102,9 +102,7 @@ class GNMT(Model):
             x = self._add(x, y, residual=i >= 1)
             new.append(hidden)
         state.hidden_BKJD = torch.stack(new, 2)
-        scores = self.logits(x)
-        full = torch.promote_types(scores.dtype, torch.float32)
-        return scores.log_softmax(-1, dtype=full), state
+        return self.log_probabilities(x), state
 
     def _embed(self, pieces: Pieces, ids: Tensor) -> Tensor:
         return embed(pieces, ids, self.config.dropout if self.training else 0.0)

@@ -375,9 +375,7 @@ class Recurrent(Model):
             hidden.append(new_BKD)
         state.hidden_BKJD = torch.stack(hidden, 2)
         context_BKM = self.source_attention.look(x, state.memory)
-        scores = self.logits(self._attentional(context_BKM, x))
-        full = torch.promote_types(scores.dtype, torch.float32)
-        return scores.log_softmax(-1, dtype=full), state
+        return self.log_probabilities(self._attentional(context_BKM, x)), state
 
     def _decoder(self) -> list[Layer]:
         return [layer for layer in self.decoder if isinstance(layer, Layer)]
