@@ -14,6 +14,7 @@ from dragoman.evaluation.by_length import Bucket
 from dragoman.paper import sweep, table2
 from dragoman.paper.facts import TABLE_2
 from dragoman.paper.table2 import CONTENDERS, Contender, Row, Table2
+from dragoman.paper.table2_picture import palette
 
 BY_NAME = {contender.name: contender for contender in CONTENDERS}
 THERE = [c for c in CONTENDERS if c.preset in preset_names()]
@@ -199,7 +200,7 @@ def test_the_picture_is_drawn_and_an_empty_one_refused(tmp_path: Path) -> None:
 
 
 def test_every_model_has_a_colour_of_its_own() -> None:
-    colours = table2._colours([row(c.name) for c in CONTENDERS])
+    colours = palette()
     assert len(set(colours.values())) == len(CONTENDERS)
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dragoman.errors import DataError
 from dragoman.evaluation.metrics import check_counts, make_metrics
-from dragoman.evaluation.significance import _draws, _score, _statistics
+from dragoman.evaluation.significance import draws, score, statistics
 
 __all__ = ["EDGES", "Bucket", "by_length"]
 
@@ -78,13 +78,12 @@ def by_length(
         raise DataError(f"there are {len(lengths)} lengths for {len(sources)} sources")
     lengths_N = np.array(lengths)
     (metric,) = make_metrics(["bleu"], False, None, language).values()
-    statistics_NS = _statistics(metric, hypotheses, references)
+    statistics_NS = statistics(metric, hypotheses, references)
     buckets = []
     for members in _members(np.searchsorted(edges, lengths_N), len(edges) + 1, least):
         chosen_NS = statistics_NS[members]
         drawn = [
-            _score(metric, counts @ chosen_NS)[1]
-            for counts in _draws(len(members), resamples, seed)
+            score(metric, counts @ chosen_NS)[1] for counts in draws(len(members), resamples, seed)
         ]
         low, high = np.percentile(drawn, [2.5, 97.5])
         buckets.append(
@@ -92,7 +91,7 @@ def by_length(
                 int(lengths_N[members].min()),
                 int(lengths_N[members].max()),
                 len(members),
-                _score(metric, chosen_NS.sum(0))[1],
+                score(metric, chosen_NS.sum(0))[1],
                 float(low),
                 float(high),
             )

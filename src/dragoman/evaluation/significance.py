@@ -19,7 +19,7 @@ from sacrebleu.metrics.base import Metric
 from dragoman.errors import ConfigError
 from dragoman.evaluation.metrics import METRICS, check_counts, make_metrics
 
-__all__ = ["Comparison", "Difference", "compare"]
+__all__ = ["Comparison", "Difference", "compare", "draws", "score", "statistics"]
 
 Floats = NDArray[np.float64]
 
@@ -101,14 +101,14 @@ def compare(
         raise ConfigError(f"resamples = {resamples} are too few to tell anything; try 1000")
     values = {}
     for name, metric in make_metrics(metrics, lowercase, tokenize, language).items():
-        baseline_NS = _statistics(metric, baseline, references)
-        system_NS = _statistics(metric, system, references)
-        title, before = _score(metric, baseline_NS.sum(0))
-        _, after = _score(metric, system_NS.sum(0))
+        baseline_NS = statistics(metric, baseline, references)
+        system_NS = statistics(metric, system, references)
+        title, before = score(metric, baseline_NS.sum(0))
+        _, after = score(metric, system_NS.sum(0))
         deltas = np.array(
             [
-                _score(metric, counts @ system_NS)[1] - _score(metric, counts @ baseline_NS)[1]
-                for counts in _draws(len(references), resamples, seed)
+                score(metric, counts @ system_NS)[1] - score(metric, counts @ baseline_NS)[1]
+                for counts in draws(len(references), resamples, seed)
             ]
         )
         low, high = np.percentile(deltas, [2.5, 97.5])
@@ -137,7 +137,7 @@ def p_value(deltas: Floats, observed: float) -> float:
     return float((far.sum() + 1) / (len(deltas) + 1))
 
 
-def _draws(sentences: int, resamples: int, seed: int) -> Iterator[Floats]:
+def draws(sentences: int, resamples: int, seed: int) -> Iterator[Floats]:
     """How often each sentence occurs in each draw."""
     rng = np.random.default_rng(seed)
     for _ in range(resamples):
@@ -147,11 +147,13 @@ def _draws(sentences: int, resamples: int, seed: int) -> Iterator[Floats]:
 
 # SacreBLEU's own significance tests are made of these two steps. We do not use them, for they
 # give no interval of the difference, and call a system significantly different from itself.
-def _statistics(metric: Metric, hypotheses: Sequence[str], references: Sequence[str]) -> Floats:
+def statistics(metric: Metric, hypotheses: Sequence[str], references: Sequence[str]) -> Floats:
+    """What a metric needs of each sentence; its sum is what it needs of a corpus."""
     rows = metric._extract_corpus_statistics(list(hypotheses), [list(references)])
     return np.array(rows, dtype=np.float64)
 
 
-def _score(metric: Metric, statistics_S: Floats) -> tuple[str, float]:
+def score(metric: Metric, statistics_S: Floats) -> tuple[str, float]:
+    """The metric's name, and its value for such a sum."""
     result = metric._compute_score_from_stats(statistics_S.tolist())
     return str(result.name), float(result.score)
