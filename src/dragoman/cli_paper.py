@@ -22,7 +22,7 @@ Out = Annotated[Path, typer.Option(help="Where results, pictures and runs are pu
 Data = Annotated[
     Path | None, typer.Option(metavar="DIR", help="A corpus, as dragoman prepare makes it.")
 ]
-Jobs = Annotated[int, typer.Option(help="Models trained at the same time.")]
+Jobs = Annotated[int | None, typer.Option(help="Models trained at the same time.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 HERE = Path("runs/paper")
 
@@ -82,20 +82,21 @@ def table2(
     model: Annotated[
         list[str] | None, typer.Option(help="Only this row; may be given again.")
     ] = None,
-    jobs: Jobs = 1,
+    jobs: Jobs = None,
     out: Out = HERE,
     as_json: Json = False,
 ) -> None:
     """Every model on the same data, at equal parameters and at equal FLOPs.
 
-    Without --data on the phrasebook, some minutes on two cores. Interrupted, it is continued by
-    the same command.
+    Without --data on the phrasebook, a quarter of an hour or more on two cores. Interrupted, it is
+    continued by the same command.
     """
     from dragoman.paper import table2 as table
 
     contenders = _contenders(model or [])
-    given: dict[str, Any] = {"jobs": jobs, "say": say, "contenders": contenders}
-    given |= {k: v for k, v in (("parameters", parameters), ("steps", steps)) if v is not None}
+    asked = {"parameters": parameters, "steps": steps, "jobs": jobs}
+    given: dict[str, Any] = {"say": say, "contenders": contenders}
+    given |= {name: value for name, value in asked.items() if value is not None}
     if data is None:
         name = "table2-phrasebook"
         found = table.phrasebook(out / name, **given)
@@ -140,7 +141,7 @@ def table3(
     row: Annotated[
         list[str] | None, typer.Option(help="Only these rows: A, B, C, D, E, big.")
     ] = None,
-    jobs: Jobs = 1,
+    jobs: Jobs = None,
     out: Out = HERE,
     as_json: Json = False,
 ) -> None:
@@ -161,7 +162,7 @@ def table3(
         seeds=range(1, seeds + 1),
         steps=steps,
         rows=row or (),
-        jobs=jobs,
+        jobs=1 if jobs is None else jobs,
         say=say,
     )
     picture = out / f"{name}.png"

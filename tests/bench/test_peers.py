@@ -122,6 +122,9 @@ def test_a_peer_learns(kind: peers.Kind, config: Config) -> None:
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
+        ("model.architecture=recurrent", "model.architecture = recurrent: the peers have no such"),
+        ("model.experts=4", "model.experts = 4: the peers have no such model"),
+        ("model.window=3", "model.window = 3: the peers have no such model"),
         ("model.d_k=8", "model.d_k = 8: the peers have no such model; leave out --against"),
         ("model.activation=swiglu", "model.activation = swiglu: the peers have no such model"),
         ("model.shared_embeddings=false", "model.shared_embeddings = False: the peers have no"),

@@ -39,6 +39,9 @@ def check_peers(config: Config) -> None:
         )
     m = config.model
     for name, same in (
+        ("architecture", m.architecture == "transformer"),
+        ("experts", not m.experts),
+        ("window", not m.window),
         ("d_k", m.heads * m.d_k == m.d_model),
         ("d_v", m.heads * m.d_v == m.d_model),
         ("activation", m.activation != "swiglu"),

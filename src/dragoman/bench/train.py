@@ -23,7 +23,7 @@ from dragoman.config import Config
 from dragoman.data.batches import Batch
 from dragoman.memory import keep_freed_memory
 from dragoman.training.determinism import determined
-from dragoman.training.distribution import pick_device
+from dragoman.training.distribution import describe_device, pick_device
 from dragoman.training.precision import wants_bf16
 
 __all__ = ["measure"]
@@ -91,7 +91,7 @@ def _measure(
     )
     others = tuple(_against(config, ours, batches, device, plan, say)) if against else ()
     return Report(
-        device=_describe(device),
+        device=describe_device(device),
         torch=torch.__version__,
         preset=preset,
         precision="bf16" if wants_bf16(config.training.precision, device) else "fp32",
@@ -172,9 +172,3 @@ def _in_turn(peer: Peer, ours: Ours, device: torch.device, plan: Plan) -> PeerRe
         ours_in_turn=mine.tokens_per_second,
         times_as_fast=mine.tokens_per_second / theirs.tokens_per_second,
     )
-
-
-def _describe(device: torch.device) -> str:
-    if device.type == "cuda":
-        return torch.cuda.get_device_name(device)
-    return f"CPU, {torch.get_num_threads()} threads"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Any, TypeVar
@@ -13,7 +14,6 @@ from dragoman.files import atomic_write
 from dragoman.paper import table1, table2, table3
 from dragoman.paper.figures import LIST, read_list
 from dragoman.paper.page import Picture, Section, page
-from dragoman.paper.table1_text import grids as table1_grids
 
 __all__ = ["write_report"]
 
@@ -62,7 +62,7 @@ def _table1(out: Path) -> Section:
         out / "table1.png",
         f"Against the length n, on {found.device}: operations, time, sequential steps, paths.",
     )
-    return _with(section, *table1_grids(found), picture, *found.notes)
+    return replace(section, parts=[*table1.grids(found), picture, *found.notes])
 
 
 def _table2(out: Path) -> Iterator[Section]:
@@ -132,14 +132,10 @@ def _figures(out: Path) -> Iterator[Section]:
         return
     drawn = read_list(folder)
     plain = ("positions", "learning-rate", "dot-products")
-    for one, names in ((section, False), (formulas, True)):
+    for one, is_formula in ((section, False), (formulas, True)):
         pictures = [
             Picture(folder / next(f for f in d.files if f.endswith(".png")), d.caption)
             for d in drawn
-            if (d.name in plain) == names
+            if (d.name in plain) == is_formula
         ]
-        yield _with(one, *pictures)
-
-
-def _with(section: Section, *parts: Any) -> Section:
-    return Section(section.title, section.lead, section.command, parts)
+        yield replace(one, parts=pictures)

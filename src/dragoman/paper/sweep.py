@@ -25,6 +25,7 @@ from dragoman.config import Config
 from dragoman.data.prepare import Prepared
 from dragoman.errors import ConfigError, DataError, TrainingError
 from dragoman.files import atomic_write, explained
+from dragoman.training.distribution import cores
 from dragoman.training.signals import Signals
 
 __all__ = ["Finished", "Trial", "run"]
@@ -136,7 +137,7 @@ class _Sweep:
             atomic_write(preset, trial.config.to_toml())
         environment = dict(os.environ)
         if self.jobs > 1:
-            environment.setdefault("OMP_NUM_THREADS", str(max(1, _cores() // self.jobs)))
+            environment.setdefault("OMP_NUM_THREADS", str(max(1, cores() // self.jobs)))
         with _log(self.out, trial.name).open("wb") as log:
             process = subprocess.Popen(
                 [sys.executable, "-m", "dragoman", "train", *words, "--quiet"],
@@ -279,7 +280,3 @@ def _reason(log: Path, status: int) -> str:
 
 def _log(out: Path, name: str) -> Path:
     return out / f"{name}.log"
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

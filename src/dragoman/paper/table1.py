@@ -21,6 +21,7 @@ from dragoman.paper.layers import DILATED, LAYERS, SELF_ATTENTION, Layer, build
 from dragoman.paper.reach import path_length
 from dragoman.paper.table1_picture import draw
 from dragoman.paper.table1_text import grids, render
+from dragoman.training.distribution import describe_device
 from dragoman.training.shortage import is_shortage
 
 __all__ = ["LENGTHS", "WIDTHS", "Table1", "draw", "grids", "measure", "render"]
@@ -73,7 +74,7 @@ def measure(
             for n in lengths:
                 clock.time(layers(d), n, d)
     return Table1(
-        device=_name(device),
+        device=describe_device(device),
         torch=torch.__version__,
         kernel=kernel,
         window=window,
@@ -207,10 +208,3 @@ def _sizes(name: str, sizes: Sequence[int], *, least: int) -> tuple[int, ...]:
     if not found or found[0] < least:
         raise ConfigError(f"{name} = {list(sizes)} must be numbers from {least} on; try 64 128 256")
     return found
-
-
-def _name(device: torch.device) -> str:
-    if device.type == "cuda":
-        return torch.cuda.get_device_name(device)
-    threads = torch.get_num_threads()
-    return f"{device.type}, {threads} thread{'s' if threads > 1 else ''}"

@@ -15,8 +15,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import torch
-
 from dragoman.bench.counted import counted_flops
 from dragoman.config import Config, ModelConfig, load_preset
 from dragoman.data.batches import Batch, Batches
@@ -33,6 +31,7 @@ from dragoman.paper.table2_picture import draw
 from dragoman.paper.table2_recipes import for_steps, peak_rate, recipe
 from dragoman.paper.table2_rows import CONTENDERS, Budget, Contender, Row, Table2
 from dragoman.paper.table2_view import grids, render, verdict
+from dragoman.training.distribution import describe_device, pick_device
 from dragoman.translate import load
 
 __all__ = [
@@ -100,7 +99,7 @@ def measure(
         beam=search.beam,
         length_penalty=search.length_penalty,
         signature=next((signature for _, signature in scored.values()), ""),
-        device=_device(),
+        device=describe_device(pick_device("auto")),
         rows=tuple(rows),
     )
 
@@ -212,12 +211,6 @@ def _filled(plan: _Plan, found: sweep.Finished, scored: tuple[dict[str, Any], st
         seconds=found.seconds,
         **scored[0],
     )
-
-
-def _device() -> str:
-    if torch.cuda.is_available():
-        return torch.cuda.get_device_name()
-    return f"CPU, {torch.get_num_threads()} threads"
 
 
 # --- the phrasebook ---

@@ -20,7 +20,7 @@ from torch import Tensor
 from dragoman.errors import ConfigError, TrainingError
 from dragoman.training.meeting import Store, address, meet
 
-__all__ = ["Ranks", "joined", "pick_device"]
+__all__ = ["Ranks", "cores", "describe_device", "joined", "pick_device"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +88,18 @@ def pick_device(wanted: str) -> torch.device:
     if wanted == "cpu" or not torch.cuda.is_available():
         return torch.device("cpu")
     return torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
+
+
+def describe_device(device: torch.device) -> str:
+    """The device by its name, a CPU with the threads in use."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    return f"CPU, {torch.get_num_threads()} threads"
+
+
+def cores() -> int:
+    """Cores this process may run on."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @contextmanager

@@ -31,7 +31,13 @@ from dragoman.training import checkpoint as checkpoints
 from dragoman.training import held_out
 from dragoman.training.checkpoint import Checkpoint, Progress
 from dragoman.training.determinism import determined
-from dragoman.training.distribution import Ranks, joined, pick_device
+from dragoman.training.distribution import (
+    Ranks,
+    cores,
+    describe_device,
+    joined,
+    pick_device,
+)
 from dragoman.training.metrics import Metrics
 from dragoman.training.precision import wants_bf16
 from dragoman.training.progress import Display
@@ -434,7 +440,7 @@ class Trainer:
             "training_pairs": len(self.data.train),
             "target_tokens_seen": self.progress.target_tokens,
             "training_minutes": round(self._seconds() / 60, 2),
-            "device": _describe(self.device),
+            "device": describe_device(self.device),
             "parameters": sum(tensor.numel() for tensor in weights.values()),
             "validation": {"perplexity": found.perplexity},
         }
@@ -509,15 +515,8 @@ def _workers(device: torch.device, sampling: float, world: int) -> int:
     """Processes that build batches: none on a CPU, which has no core to spare."""
     if device.type == "cpu":
         return 0
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     here = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))  # ranks that share them
     # Drawing segmentations takes far longer than all the rest. Without, one process feeds four
     # GPUs; and every rank builds the batches of all, to take its rows of them.
     wanted = 14 if sampling else -(-world // 4)
-    return max(1, min(14, wanted, (cores or 1) // here - 2))
-
-
-def _describe(device: torch.device) -> str:
-    if device.type == "cuda":
-        return torch.cuda.get_device_name(device)
-    return f"CPU, {torch.get_num_threads()} threads"
+    return max(1, min(14, wanted, cores() // here - 2))
