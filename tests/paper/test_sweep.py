@@ -205,7 +205,7 @@ def test_several_at_a_time_share_the_cores(
             return 1
 
     monkeypatch.setattr(sweep.subprocess, "Popen", Child)
-    monkeypatch.setattr(sweep, "_cores", lambda: 7)
+    monkeypatch.setattr(sweep, "cores", lambda: 7)
     monkeypatch.delenv("OMP_NUM_THREADS")
     sweep.run(trials, prepared.path, tmp_path, jobs=5, say=print)
     sweep.run(trials, prepared.path, tmp_path, jobs=1, say=print)
