@@ -216,7 +216,7 @@ IMPOSSIBLE = {
     "training.schedule=cosine": "training.learning_rate = 1.0 is the peak of the cosine schedule "
     "and far too large; try 0.0007",
     "training.epsilon=0": "training.epsilon = 0.0 must be above 0; try 1e-9",
-    "training.patience=3 training.validate_sentences=0": "training.patience goes by bleu but "
+    "training.patience=3 training.validate_sentences=0": "training.patience goes by score but "
     "training.validate_sentences = 0; try ",
     "search.beam=0": "search.beam = 0 is too small; the least is 1",
 }

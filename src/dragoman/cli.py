@@ -16,18 +16,16 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
+from dragoman import cli_trees
 from dragoman.cli_paper import paper_app
 from dragoman.console import (
     counter,
-    holds_both,
     load_system,
     load_translator,
     plain,
     read_config,
-    read_corpus,
     read_lines,
     say,
-    sets_of,
     show,
 )
 from dragoman.errors import ConfigError, DragomanError, ModelError
@@ -66,6 +64,13 @@ Valid = Annotated[
     typer.Option(metavar="FILES", help="Validation pairs; without them some are held out."),
 ]
 Preset = Annotated[str, typer.Option(help="A preset (dragoman presets) or a .toml file.")]
+TaskPreset = Annotated[
+    str | None,
+    typer.Option(help="A preset (dragoman presets) or a .toml file; default: base, or parsing."),
+]
+Task = Annotated[
+    str | None, typer.Option(metavar="TASK", help="translation, or parsing: files are trees.")
+]
 Set = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="SECTION.KEY=VALUE", help="Change a setting; docs/config.md."),
@@ -119,7 +124,8 @@ def prepare(
     out: Annotated[Path, typer.Option(help="The directory to make.")],
     valid: Valid = None,
     add: Add = None,
-    preset: Preset = "base",
+    task: Task = None,
+    preset: TaskPreset = None,
     set_: Set = None,
     languages: Languages = None,
     tokenizer: Annotated[
@@ -132,16 +138,17 @@ def prepare(
 
     Training on the directory it makes starts in seconds, whatever the corpus's size.
     """
+    from dragoman.data.corpora import open_corpus
     from dragoman.data.prepare import prepare as prepare_corpus
     from dragoman.text.tokenizer import Tokenizer
 
-    config = read_config(preset, set_, languages, files)
+    config = read_config(preset, set_, languages, files, task)
     with counter() as progress:
         prepared = prepare_corpus(
-            read_corpus(files, add, config),
+            open_corpus(files, config.data, add or ()),
             out,
             config,
-            valid=read_corpus(valid, None, config) if valid else None,
+            valid=open_corpus(valid, config.data) if valid else None,
             tokenizer=Tokenizer.load(tokenizer) if tokenizer else None,
             workers=workers,
             progress=progress,
@@ -169,16 +176,17 @@ def doctor(
 
     Ends with status 2 if anything is found that training would fail on.
     """
+    from dragoman.data.corpora import open_corpus
     from dragoman.data.doctor import examine
     from dragoman.text.tokenizer import Tokenizer
 
     config = read_config(preset, set_, languages, files)
     with counter() as progress:
         diagnosis = examine(
-            read_corpus(files, add, config),
+            open_corpus(files, config.data, add or ()),
             config=config,
-            valid=read_corpus(valid, None, config) if valid else None,
-            test=read_corpus(test, None, config) if test else None,
+            valid=open_corpus(valid, config.data) if valid else None,
+            test=open_corpus(test, config.data) if test else None,
             tokenizer=Tokenizer.load(tokenizer) if tokenizer else None,
             progress=progress,
         )
@@ -197,11 +205,12 @@ def tokenizer_train(
     languages: Languages = None,
 ) -> None:
     """Learn pieces from a corpus; --set tokenizer.vocabulary=8000 and the like."""
+    from dragoman.data.corpora import open_corpus
     from dragoman.files import atomic_directory
     from dragoman.text.tokenizer import Tokenizer
 
     config = read_config(preset, set_, languages, files)
-    pairs = read_corpus(files, add, config)
+    pairs = open_corpus(files, config.data, add or ())
     learned = Tokenizer.train((side for pair in pairs for side in pair[:2]), config.tokenizer)
     with atomic_directory(out) as directory:
         learned.save(directory)
@@ -256,7 +265,8 @@ def train(
             help="More pairs, scored at every validation, never chosen by; may be given again.",
         ),
     ] = None,
-    preset: Preset = "base",
+    task: Task = None,
+    preset: TaskPreset = None,
     set_: Set = None,
     languages: Languages = None,
     out: Annotated[
@@ -270,6 +280,7 @@ def train(
 
     dragoman train corpus.en corpus.de --preset small --out runs/mine
     """
+    from dragoman.data.corpora import sets_of
     from dragoman.training import run as runs
 
     if resume is not None:
@@ -277,13 +288,13 @@ def train(
             raise ConfigError("--resume RUN needs nothing but --set; its files are known")
         outcome = runs.resume(resume, set_ or (), quiet=quiet)
     else:
-        config = read_config(preset, set_, languages, files or [])
+        config = read_config(preset, set_, languages, files or [], task)
         with counter() as progress:
             outcome = runs.train(
                 config,
                 *(files or ()),
                 valid=valid or (),
-                tests=sets_of(test or []),
+                tests=sets_of(test or [], config.data),
                 run=out,
                 quiet=quiet,
                 progress=progress,
@@ -293,7 +304,7 @@ def train(
     if outcome.model is not None:
         show(
             {"run": str(outcome.run), "model": str(outcome.model), "steps": outcome.step}
-            | {"seconds": round(outcome.seconds, 1), "bleu": outcome.bleu}
+            | {"seconds": round(outcome.seconds, 1), "score": outcome.score}
             | {"perplexity": outcome.perplexity}
             if as_json
             else str(outcome.model)
@@ -380,6 +391,9 @@ def translate(
             show(translation.text)
 
 
+app.command()(cli_trees.parse)
+
+
 @app.command()
 def evaluate(
     model: Annotated[
@@ -396,10 +410,19 @@ def evaluate(
     length_penalty: Annotated[float | None, typer.Option(help="GNMT's α.")] = None,
     lowercase: Annotated[bool, typer.Option("--lowercase", help="Ignore case.")] = False,
     tokenize: Annotated[str | None, typer.Option(help="A tokeniser of sacreBLEU.")] = None,
+    task: Annotated[
+        str, typer.Option(metavar="TASK", help="translation, or parsing: files are trees.")
+    ] = "translation",
+    evalb: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Of trees: EVALB's parameter file.")
+    ] = None,
     device: Device = "auto",
     as_json: Json = False,
 ) -> None:
-    """BLEU, chrF and TER with sacreBLEU's signatures, and perplexity."""
+    """BLEU, chrF and TER with sacreBLEU's signatures, and perplexity.
+
+    Of trees (--task parsing): precision, recall and F1 of labelled brackets by EVALB's rules.
+    """
     from dragoman.evaluation.evaluate import evaluate as measure
     from dragoman.files import atomic_write
 
@@ -407,6 +430,21 @@ def evaluate(
         raise ConfigError("--reference is needed: the file of correct translations")
     if (model is None) == (hypotheses is None):
         raise ConfigError("give a model, or --hypotheses with translations, and not both")
+    if task == "parsing":
+        cli_trees.evaluate_parser(
+            model,
+            reference,
+            hypotheses,
+            out=out,
+            beam=beam,
+            length_penalty=length_penalty,
+            parameters=evalb,
+            device=device,
+            as_json=as_json,
+        )
+        return
+    if task != "translation":
+        raise ConfigError(f"--task {task}: there are translation and parsing")
     if source is None and (model is not None or (against is not None and against.is_dir())):
         raise ConfigError("--source is needed: the file to translate")
     found = measure(
@@ -509,13 +547,17 @@ def plot(
 
 
 def _spread(arguments: Sequence[str]) -> list[str]:
-    """``--valid dev.en dev.de`` as ``--valid dev.en --valid dev.de``."""
+    """``--valid dev.en dev.de`` as ``--valid dev.en --valid dev.de``; trees come singly."""
     spread: list[str] = []
     rest = list(arguments)
+    if "--task" in rest and "parsing" in rest:
+        return rest
     while rest:
         word = rest.pop(0)
         spread.append(word)
         if word in ("--valid", "--test", "--add") and rest:
+            from dragoman.data.corpora import holds_both
+
             first = rest.pop(0)
             spread.append(first)
             if not holds_both(Path(first)) and rest and not rest[0].startswith("-"):

@@ -31,6 +31,7 @@ __all__ = [
     "SearchConfig",
     "TokenizerConfig",
     "TrainingConfig",
+    "TreesConfig",
     "explain",
     "load_preset",
     "preset_names",
@@ -66,8 +67,9 @@ class TokenizerConfig:
     """The algorithm: byte-pair encoding as in the paper, or a unigram language model."""
     vocabulary: int = 37_000
     """How many pieces, all special symbols and the 256 bytes of the fallback included."""
-    normalization: Literal["nfc", "nfkc", "none"] = "nfc"
-    """Unicode form the text is brought to; white space is always made single, see docs/data.md."""
+    normalization: Literal["nfc", "nfkc", "plain", "none"] = "nfc"
+    """Unicode form the text is brought to; plain: NFC, and quotation marks, apostrophes and dashes
+    as a keyboard has them. White space is always made single, see docs/data.md."""
     symbols: tuple[str, ...] = ()
     """Strings that are always one piece, such as tags and placeholders."""
     character_coverage: float = 0.9998
@@ -88,6 +90,8 @@ class TokenizerConfig:
 class DataConfig:
     """Which pairs are kept, and how sentences are laid out in batches."""
 
+    task: Literal["translation", "parsing"] = "translation"
+    """What the pairs are: sentences and their translations, or sentences and their trees."""
     languages: tuple[str, ...] = ()
     """ISO codes of source and target, for the model's card; file names like corpus.en tell them."""
     max_length: int = 200
@@ -118,6 +122,18 @@ class DataConfig:
                 len(codes) in (0, 2),
                 f'data.{name} = {list(codes)} needs two codes, source and target; try ["en", "de"]',
             )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TreesConfig:
+    """How trees become sequences of actions; of no meaning to a translator."""
+
+    linearization: Literal["brackets", "in-order", "bottom-up"] = "in-order"
+    """A constituent is named before its children (§6.3), after the first, or after the last."""
+    tags: bool = True
+    """Whether tags are predicted; without them every word is tagged XX."""
+    collapse_unary: bool = True
+    """Take a chain of constituents with one child each as one: fewer actions, more labels."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -260,7 +276,8 @@ class TrainingConfig:
     validate_every: int = 1000
     """Steps between validations."""
     validate_sentences: int = 2000
-    """At most this many validation sentences are translated for BLEU (0: loss only)."""
+    """At most this many validation sentences are translated for BLEU, or parsed for F1
+    (0: loss only)."""
     checkpoint_every: int = 1000
     """Steps between checkpoints."""
     keep_checkpoints: int = 5
@@ -269,8 +286,8 @@ class TrainingConfig:
     """The final model is the average of this many last checkpoints (§6.1); 1: the last one."""
     patience: int = 0
     """Stop after this many validations without a better score (0: never)."""
-    patience_metric: Literal["bleu", "loss"] = "bleu"
-    """What `patience` and the best checkpoint go by."""
+    patience_metric: Literal["score", "loss"] = "score"
+    """What `patience` and the best checkpoint go by: BLEU or, of a parser, F1; or the loss."""
     log_every: int = 50
     """Steps between lines of metrics.jsonl."""
     seed: int = 1
@@ -325,7 +342,7 @@ class TrainingConfig:
         )
         _need(
             self.patience_metric == "loss" or self.patience == 0 or self.validate_sentences > 0,
-            "training.patience goes by bleu but training.validate_sentences = 0; "
+            "training.patience goes by score but training.validate_sentences = 0; "
             'try training.patience_metric="loss"',
         )
 
@@ -356,6 +373,7 @@ class Config:
 
     tokenizer: TokenizerConfig = field(default_factory=TokenizerConfig)
     data: DataConfig = field(default_factory=DataConfig)
+    trees: TreesConfig = field(default_factory=TreesConfig)
     model: ModelConfig = field(default_factory=ModelConfig)
     training: TrainingConfig = field(default_factory=TrainingConfig)
     search: SearchConfig = field(default_factory=SearchConfig)
@@ -420,6 +438,9 @@ class Config:
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
             raise ConfigError(f"{path}: not a readable TOML file ({error})") from None
         tables.pop("paper", None)  # a copy of a preset is a config
+        training = tables.get("training")
+        if isinstance(training, dict) and training.get("patience_metric") == "bleu":
+            training["patience_metric"] = "score"  # its name before there were parsers
         return cls.from_dict(tables, where=str(path))
 
     def to_dict(self) -> dict[str, dict[str, Any]]:

@@ -15,65 +15,46 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dragoman.config import Config
-    from dragoman.data.readers import Corpus
     from dragoman.translate import Translator
 
 __all__ = [
     "counter",
-    "holds_both",
     "load_system",
     "load_translator",
     "plain",
     "read_config",
-    "read_corpus",
     "read_lines",
     "say",
-    "sets_of",
     "show",
 ]
 
 
 def read_config(
-    preset: str, assignments: Sequence[str] | None, languages: str | None, files: Sequence[Path]
+    preset: str | None,
+    assignments: Sequence[str] | None,
+    languages: str | None,
+    files: Sequence[Path],
+    task: str | None = None,
 ) -> Config:
-    """The preset with what the options change; languages as told, or as the names tell."""
+    """The preset, or the task's own, with what the options change.
+
+    Languages are as told, or as the names tell.
+    """
     from dragoman.config import load_preset
     from dragoman.data.languages import guess_languages
 
-    config = load_preset(preset).overridden(assignments or ())
+    config = load_preset(preset or ("parsing" if task == "parsing" else "base"))
+    if task is not None:
+        config = config.updated({"data": {"task": task}}, where="--task")
+    config = config.overridden(assignments or ())
     if languages is not None:
         codes = languages.split(",")
         return config.updated({"data": {"languages": codes}}, where="--languages")
+    if config.data.task == "parsing":
+        return config
     if not config.data.languages and (guessed := guess_languages(files)):
         return config.updated({"data": {"languages": guessed}})
     return config
-
-
-def read_corpus(files: Sequence[Path], more: Sequence[Path] | None, config: Config) -> Corpus:
-    """The corpus in these files, with `more` corpora after it."""
-    from dragoman.data.readers import Concatenated, corpus
-
-    codes = config.data.languages
-    languages = (codes[0], codes[1]) if codes else None
-    first = corpus(files, languages=languages)
-    if not more:
-        return first
-    return Concatenated([first, *(corpus(s, languages=languages) for s in sets_of(more))])
-
-
-def sets_of(files: Sequence[Path]) -> list[list[Path]]:
-    """The files of several corpora, one after another, as one list a corpus."""
-    sets, rest = [], list(files)
-    while rest:
-        size = 1 if holds_both(rest[0]) else 2
-        sets.append(rest[:size])
-        del rest[:size]
-    return sets
-
-
-def holds_both(path: Path) -> bool:
-    """Whether a file has both sides of its pairs, by its name."""
-    return any(suffix in (".tsv", ".jsonl", ".tmx") for suffix in path.suffixes)
 
 
 def load_translator(path: Path, device: str) -> Translator:

@@ -66,7 +66,7 @@ def load_model(directory: Path | str, device: torch.device | str = "cpu") -> Loa
         raise ModelError(f"{error}; {path} is not a model of this version") from None
     tokenizer = Tokenizer.load(path)
     with torch.device("meta"):
-        model = build(config.model, len(tokenizer))
+        model = build(config.model, *tokenizer.sizes)
     file = path / "weights.safetensors"
     adopt_weights(model, read_tensors(file), where=str(file))
     return LoadedModel(model.to(device).eval(), tokenizer, config, card, path)

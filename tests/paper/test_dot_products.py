@@ -69,11 +69,17 @@ def test_a_measurement_survives_json_and_is_the_same_again(found: DotProducts) -
 
 
 def test_the_table_has_a_line_for_each_width(found: DotProducts) -> None:
-    lines = found.render().split("\n")
-    assert lines[0] == "1,000 random queries, 16 keys each"
-    assert [line.split()[0] for line in lines[3:]] == [str(d_k) for d_k in WIDTHS]
-    assert len({len(line) for line in lines[1:]}) == 1
-    assert lines[-1].split()[1] == f"{found.widths[-1].plain.variance:.2f}"
+    grid = found.grid()
+    assert [line[0] for line in grid.rows] == [str(d_k) for d_k in WIDTHS]
+    last, width = grid.rows[-1], found.widths[-1]
+    assert list(last[1:5]) == [
+        f"{width.plain.variance:.2f}",
+        f"{width.scaled.variance:.2f}",
+        f"{width.plain.weight:.3f}",
+        f"{width.scaled.weight:.3f}",
+    ]
+    assert float(last[5]) == pytest.approx(width.plain.gradient, rel=0.05), "not 0.0000"
+    assert "1,000 random queries, 16 keys each" in grid.note
 
 
 def test_both_curves_are_in_every_panel(found: DotProducts, tmp_path: Path) -> None:

@@ -408,7 +408,7 @@ def test_everything_is_drawn_listed_and_the_same_again(
 @pytest.fixture
 def only_attention(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is drawn that needs no model, and everything once."""
-    monkeypatch.setattr(figures, "_formulas", lambda out: [])
+    monkeypatch.setattr(figures, "_formulas", lambda found, out: [])
     monkeypatch.setattr(attention_figures, "KINDS", (".svg",))
 
 
@@ -416,7 +416,8 @@ def only_attention(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_without_a_sentence_the_papers_are_drawn(translator: Translator, tmp_path: Path) -> None:
     names = [path.name for path in draw_all(translator, tmp_path)]
     assert names == [
-        *("figure3.svg", "figure4.svg", "figure5.svg", "source-attention.svg", "figures.json")
+        *("figure3.svg", "figure4.svg", "figure5.svg", "source-attention.svg"),
+        *("dot-products.json", "figures.json"),
     ]
     drawn = read_list(tmp_path)
     assert [one.sentence for one in drawn] == [SPIRIT, LAW, LAW, LAW]

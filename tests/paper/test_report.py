@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
+from dragoman.paper.table2 import VALIDATION, draw
+
 from ..conftest import Result
+from .test_table2 import row, table
 
 Command = Callable[..., Result]
 VOID = {"meta", "img", "br"}
@@ -74,10 +79,24 @@ def test_a_report_holds_what_was_measured_and_needs_nothing_beside_it(
     assert page.links == page.anchors
     assert "Maximum path length" in page.text
     assert "Why attention divides by √d_k" in page.text
+    assert "2,000 random queries, 32 keys each" in page.text
     assert len(page.sources) == 4
     assert all(source.startswith("data:image/png;base64,") for source in page.sources)
     text = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert not re.search(r"(src|href)=\"(?!data:|#)", text)
+
+
+def test_a_table_has_the_command_that_makes_it_again(command: Command, tmp_path: Path) -> None:
+    found = table(row("Transformer"), row("LSTM + dot attention"))
+    for name, test in (("phrasebook", "a b"), ("news", "a b"), ("mail", VALIDATION)):
+        text = json.dumps(replace(found, test=test).to_json())
+        (tmp_path / f"table2-{name}.json").write_text(text, encoding="utf-8")
+        draw(found, tmp_path / f"table2-{name}.png")
+    assert command("paper", "report", "--out", tmp_path).status == 0
+    page = read(tmp_path / "report.html")
+    rest = "--model Transformer --model 'LSTM + dot attention' --parameters 1000000 --steps 400"
+    for options in ("", " --data corpus --test a b", " --data corpus"):
+        assert f"dragoman paper table2{options} {rest}" in page.text
 
 
 def test_what_is_not_a_result_is_refused_in_one_line(command: Command, tmp_path: Path) -> None:
@@ -98,6 +117,10 @@ def test_parameters_of_table_3_need_no_data(command: Command) -> None:
         (["table2", "--model", "Elman"], "--model Elman: no such row; there are: feed-forward, "),
         (["table2", "--data", "nowhere"], "nowhere"),
         (["table3", "--data", "nowhere"], "nowhere"),
+        (
+            ["table3", "--data", "nowhere", "--row", "F"],
+            "row F: not one of Table 3's; there are: b",
+        ),
         (["figures", "nowhere"], "nowhere"),
         (["figures", "--word", "its"], "give --sentence too"),
     ],

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import fcntl
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import pytest
 
@@ -65,6 +67,10 @@ def weights(found: Finished) -> bytes:
 
 def no_child(*arguments: object, **options: object) -> None:
     raise AssertionError("a process was started")
+
+
+def copied(what: Path, where: Path) -> Path:
+    return Path(shutil.copytree(what, where))
 
 
 # --- one after another ---
@@ -133,13 +139,31 @@ def test_other_settings_are_refused_before_anything_starts(
     assert not (out / "new.toml").exists()
 
 
-def test_another_corpus_is_refused(
+def test_another_corpus_is_refused_wherever_it_is(
     swept: list[Finished], trials: list[Trial], prepared: Prepared, tmp_path: Path
 ) -> None:
-    copy = tmp_path / "copy"
-    subprocess.run(["cp", "-r", str(prepared.path), str(copy)], check=True)
-    with pytest.raises(DataError, match=r"one: was begun on the corpus .*; remove"):
-        sweep.run(trials, copy, swept[0].run.parent, say=print)
+    out = swept[0].run.parent
+    for file in ("train/target.ids", "valid/source.txt"):
+        other = copied(prepared.path, tmp_path / file.partition("/")[0])
+        content = bytearray((other / file).read_bytes())
+        content[:2] = reversed(content[:2])
+        (other / file).write_bytes(content)
+        with pytest.raises(DataError, match=r"one: was begun on another corpus than .*; remove"):
+            sweep.run(trials, other, out, say=print)
+
+
+def test_a_trial_without_a_fingerprint_is_known_by_its_place(
+    swept: list[Finished], trials: list[Trial], prepared: Prepared, tmp_path: Path
+) -> None:
+    copy = copied(prepared.path, tmp_path / "copy")
+    out = copied(swept[0].run.parent, tmp_path / "out")
+    for each in trials:
+        (out / f"{each.name}.toml").write_text(each.config.to_toml(), encoding="utf-8")
+        place = json.dumps({"data": str(prepared.path)})
+        (out / each.name / "run.json").write_text(place, encoding="utf-8")
+    assert sweep.run(trials, prepared.path, out, say=print)[0].bleu == swept[0].bleu
+    with pytest.raises(DataError, match="one: was begun on another corpus"):
+        sweep.run(trials, copy, out, say=print)
 
 
 def test_a_directory_of_somebody_else_is_refused(
@@ -166,6 +190,62 @@ def test_what_is_no_prepared_corpus_is_refused(trials: list[Trial], tmp_path: Pa
         sweep.run(trials, tmp_path, tmp_path / "out", say=print)
     with pytest.raises(ConfigError, match="jobs = 0"):
         sweep.run(trials, tmp_path, tmp_path / "out", jobs=0, say=print)
+
+
+# --- carried to another place ---
+
+CARRIED = ("config.toml", "run.json", "metrics.jsonl", "model/card.json", "model/config.toml")
+
+
+def test_the_small_files_of_a_finished_trial_are_enough_anywhere(
+    swept: list[Finished],
+    trials: list[Trial],
+    prepared: Prepared,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    here, there = swept[0].run.parent, tmp_path / "far/away"
+    for each in trials:
+        for name in (f"{each.name}.toml", *(f"{each.name}/{file}" for file in CARRIED)):
+            (there / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(here / name, there / name)
+    data = copied(prepared.path, tmp_path / "data")
+    monkeypatch.setattr(sweep.subprocess, "Popen", no_child)
+    found = sweep.run(trials, data, there, say=print)
+    moved = [
+        dataclasses.replace(each, run=there / each.name, model=there / each.name / "model")
+        for each in swept
+    ]
+    assert found == moved
+
+
+def test_what_was_interrupted_goes_on_in_another_place_and_ends_the_same(
+    swept: list[Finished],
+    trials: list[Trial],
+    prepared: Prepared,
+    start: Start,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Where it began there is no corpus any more."""
+    data = copied(prepared.path, tmp_path / "data")
+    process = start(trials[:1], 1, data)
+    wait_for(tmp_path / "out/one/checkpoints/step-00000005/state.json", process)
+    os.killpg(process.pid, signal.SIGKILL)
+    wait_until_nobody_is_left(tmp_path / "out")
+    there = copied(tmp_path / "out", tmp_path / "far/away/out")
+    data = data.rename(tmp_path / "far/corpus")
+    begun: list[list[str]] = []
+    popen = subprocess.Popen
+
+    def record(command: list[str], **options: Any) -> subprocess.Popen[bytes]:
+        begun.append(command)
+        return popen(command, **options)
+
+    monkeypatch.setattr(sweep.subprocess, "Popen", record)
+    [found] = sweep.run(trials[:1], data, there, say=print)
+    assert ["--resume" in command for command in begun] == [True]
+    assert weights(found) == weights(swept[0])
 
 
 # --- side by side ---
@@ -228,7 +308,7 @@ run(trials, Path(data), Path(out), jobs=int(jobs), say=lambda line: print(line, 
 """
 
 
-Start: TypeAlias = Callable[[Sequence[Trial], int], subprocess.Popen[str]]
+Start: TypeAlias = Callable[..., subprocess.Popen[str]]
 
 
 @pytest.fixture
@@ -236,11 +316,13 @@ def start(prepared: Prepared, tmp_path: Path) -> Iterator[Start]:
     """Begin a sweep in tmp_path/out, in a process group of its own that does not outlive a test."""
     begun: list[subprocess.Popen[str]] = []
 
-    def start(trials: Sequence[Trial], jobs: int) -> subprocess.Popen[str]:
+    def start(
+        trials: Sequence[Trial], jobs: int, data: Path = prepared.path
+    ) -> subprocess.Popen[str]:
         files = [tmp_path / f"{each.name}.toml" for each in trials]
         for file, each in zip(files, trials, strict=True):
             file.write_text(each.config.to_toml(), encoding="utf-8")
-        command = [sys.executable, "-c", DRIVER, tmp_path / "out", prepared.path, jobs, *files]
+        command = [sys.executable, "-c", DRIVER, tmp_path / "out", data, jobs, *files]
         process = subprocess.Popen(
             list(map(str, command)), stdout=subprocess.PIPE, text=True, start_new_session=True
         )

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
+import torch
+from matplotlib.figure import Figure
+from matplotlib.text import Annotation
 
-from dragoman.config import Config, load_preset, preset_names
-from dragoman.errors import ConfigError
+from dragoman.bench.ours import Ours
+from dragoman.config import Config, SearchConfig, load_preset, preset_names
+from dragoman.data.prepare import Prepared
+from dragoman.errors import ConfigError, ModelError
 from dragoman.evaluation.by_length import Bucket
 from dragoman.paper import sweep, table2
 from dragoman.paper.facts import TABLE_2
 from dragoman.paper.table2 import CONTENDERS, Contender, Row, Table2
-from dragoman.paper.table2_picture import palette
+from dragoman.paper.table2_picture import _name, palette
+from dragoman.paper.table2_scores import Scores, Task
+from dragoman.paper.table2_speed import Speed, first_batches, measure_speed
 
 BY_NAME = {contender.name: contender for contender in CONTENDERS}
 THERE = [c for c in CONTENDERS if c.preset in preset_names()]
@@ -62,6 +71,7 @@ def table(*rows: Row) -> Table2:
         length_penalty=0.6,
         signature="nrefs:1|tok:13a",
         device="CPU, 2 threads",
+        speed="target tokens alone",
         rows=rows,
     )
 
@@ -145,11 +155,22 @@ def test_the_table_prints_what_was_measured_beside_the_papers_figures() -> None:
     assert "same training FLOPs" not in text  # that round was not run
 
 
+def test_a_speed_says_what_it_is_and_one_that_is_not_known_is_blank() -> None:
+    unknown = row("LSTM", tokens_per_second=0.0)
+    found = table(unknown, row("Transformer"))
+    [grid, _] = table2.grids(found)
+    column = list(grid.header).index("tokens/s")
+    assert [line[column] for line in grid.rows] == ["", "8,123"]
+    assert "tokens/s on CPU, 2 threads: target tokens alone." in grid.note
+    assert found.to_json()["speed"] == "target tokens alone"
+
+
 def test_a_second_round_has_a_table_of_its_own() -> None:
     first, second = row("Transformer"), row("Transformer", budget="flops", steps=500)
     text = table2.render(table(first, second))
     assert "same data: 400 steps each" in text
     assert "same training FLOPs" in text
+    assert text.count("tokens/s on") == 1, "what holds for both is said once"
 
 
 def test_bleu_by_length_has_the_sentences_in_its_head() -> None:
@@ -199,9 +220,149 @@ def test_the_picture_is_drawn_and_an_empty_one_refused(tmp_path: Path) -> None:
         table2.draw(table(row("LSTM", failure="killed")), tmp_path / "b.svg")
 
 
+@pytest.mark.parametrize("bleu", [0.0, 50.0, 100.0])
+def test_names_stand_apart_and_inside_the_picture(bleu: float) -> None:
+    axes = Figure().subplots()
+    axes.set_ylim(0, 100)
+    _name(axes, 1.0, [(c.name, 0.0, bleu, "#000000") for c in CONTENDERS])
+    places = sorted(text.xy[1] for text in axes.texts if isinstance(text, Annotation))
+    assert len(places) == len(CONTENDERS)
+    assert 0 < places[0] < places[-1] < 100
+    assert min(b - a for a, b in pairwise(places)) > 4
+
+
 def test_every_model_has_a_colour_of_its_own() -> None:
     colours = palette()
     assert len(set(colours.values())) == len(CONTENDERS)
+
+
+# --- speeds ---
+
+
+def plans(*names: str) -> list[table2._Plan]:
+    """Each model twice, as two budgets have it."""
+    return [
+        table2._Plan(
+            row(name),
+            sweep.Trial(f"{name}-{steps}", DATA),
+            name,
+            DATA.overridden([f"model.{size}"]),
+        )
+        for steps in (300, 400)
+        for name, size in zip(names, ("d_ff=8", "d_ff=16", "d_ff=24"), strict=False)
+    ]
+
+
+def test_a_speed_is_measured_once_a_model_and_kept(
+    prepared: Prepared, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    timed: list[int] = []
+
+    def measure_speed(config: Config, prepared: Prepared) -> Speed:
+        if config.model.d_ff == 16:
+            raise RuntimeError("out of memory\nand more")
+        timed.append(config.model.d_ff)
+        return Speed(1000.0 * config.model.d_ff, "a fast one")
+
+    monkeypatch.setattr(table2, "measure_speed", measure_speed)
+    said: list[str] = []
+    asked = plans("LSTM", "GNMT", "Transformer")
+    found = table2._speeds(asked, prepared, tmp_path, said.append)
+    assert {name: speed.tokens_per_second for name, speed in found.items()} == {
+        "LSTM": 8000.0,
+        "Transformer": 24_000.0,
+    }
+    assert timed == [8, 24]
+    assert "GNMT: could not be timed (out of memory)" in said
+    assert table2._speeds(asked, prepared, tmp_path, said.append) == found
+    assert timed == [8, 24], "timed again"
+    wider = [replace(asked[0], sized=DATA.overridden(["model.d_ff=32"]))]
+    assert table2._speeds(wider, prepared, tmp_path, print)["LSTM"].tokens_per_second == 32_000.0
+
+
+def test_the_first_steps_are_not_timed(
+    tiny: Config, prepared: Prepared, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a clock that the steps move: the first takes 100 s, the others 0.5 s each."""
+    clock = [0.0]
+    steps: list[int] = []
+
+    def issue(self: Ours, count: int) -> None:
+        for _ in range(count):
+            clock[0] += 0.5 if steps else 100.0
+            steps.append(1)
+
+    monkeypatch.setattr(Ours, "issue", issue)
+    monkeypatch.setattr("dragoman.bench.timing.time.perf_counter", lambda: clock[0])
+    config = tiny.overridden([f"tokenizer.vocabulary={len(prepared.tokenizer)}"])
+    batches = first_batches(prepared, 2)
+    found = measure_speed(config, prepared)
+    assert found.tokens_per_second == sum(batch.target_tokens for batch in batches)
+    assert len(steps) == 2 * (1 + 2), "a round to warm up, and rounds of 2 s together"
+    assert found.device.startswith("CPU")
+
+
+def test_a_model_is_timed_by_its_own_steps_and_the_threads_are_given_back(
+    tiny: Config, prepared: Prepared
+) -> None:
+    config = tiny.overridden([f"tokenizer.vocabulary={len(prepared.tokenizer)}"])
+    threads = torch.get_num_threads()
+    small = measure_speed(config.overridden(["training.threads=2"]), prepared)
+    assert small.device == "CPU, 2 threads"
+    assert torch.get_num_threads() == threads
+    large = measure_speed(config.overridden(["model.d_model=256", "model.d_ff=1024"]), prepared)
+    assert small.tokens_per_second > 2 * large.tokens_per_second > 0
+
+
+# --- scores ---
+
+
+def test_what_was_scored_is_not_translated_again_unless_something_has_changed(
+    trained: Path, prepared: Prepared, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, file = Path(shutil.copytree(trained / "model", tmp_path / "model")), tmp_path / "s.json"
+    sources, references = prepared.valid_source[:5], prepared.valid_target[:5]
+    task = Task(sources, references, "de", SearchConfig(beam=2))
+    begun: list[str] = []
+
+    def score(task: Task) -> Scores:
+        return task.score(model, file, lambda: begun.append("translating"))
+
+    first = score(task)
+    assert len(begun) == 1
+    assert first.by_length[0].sentences == 5
+    assert 1 < first.perplexity < 330
+    (model / "weights.safetensors").unlink()
+    assert score(task) == first
+    assert len(begun) == 1
+    changed = [
+        replace(task, references=[*references[:4], "nothing"]),
+        replace(task, sources=[*sources[:4], "the"]),
+        replace(task, search=SearchConfig(beam=3)),
+        replace(task, search=SearchConfig(beam=2, length_penalty=0.0)),
+    ]
+    for other in changed:
+        with pytest.raises(ModelError, match="not a model directory"):  # it would translate
+            score(other)
+    (model / "card.json").write_text('{"format": 1, "made_of": "another run"}')
+    with pytest.raises(ModelError, match="not a model directory"):
+        score(task)
+    assert len(begun) == 6
+
+
+def test_a_model_that_cannot_be_scored_leaves_the_others_alone(
+    trained: Path, prepared: Prepared, tmp_path: Path
+) -> None:
+    run = tmp_path / "lstm"
+    (run / "model").mkdir(parents=True)
+    shutil.copy(trained / "model/card.json", run / "model")
+    task = Task(prepared.valid_source[:2], prepared.valid_target[:2], "de", SearchConfig())
+    said: list[str] = []
+    found = sweep.Finished("lstm", run, DATA, run / "model")
+    assert "not a model directory" in str(table2._scored(found, task, said.append))
+    assert said[-1].startswith("lstm: could not be scored (")
+    failed = sweep.Finished("lstm", run, DATA, failure="killed by signal 9")
+    assert table2._scored(failed, task, said.append) == "killed by signal 9"
 
 
 # --- a real sweep ---
@@ -242,6 +403,17 @@ def test_two_contenders_on_a_small_phrasebook(
     assert all(1 < r.perplexity < 2000 and r.tokens_per_second > 0 for r in found.rows)
     assert sum(b.sentences for b in lstm.by_length) == 60 == found.sentences
     assert "tok:13a" in found.signature
+    assert lstm.tokens_per_second == lstm_again.tokens_per_second, "it is the same model"
+    assert sum("alone" in line for line in said) == 2
+    assert sum("translating" in line for line in said) == 3
 
     monkeypatch.setattr(sweep._Sweep, "_start", lambda self, trial: pytest.fail("trained again"))
+    monkeypatch.setattr(table2, "measure_speed", lambda *given: pytest.fail("timed again"))
+    said.clear()
     assert measure() == found  # taken up from what is on the disk
+    assert not any("translating" in line for line in said)
+    with (tmp_path / "test.de").open("r+", encoding="utf-8") as references:
+        references.write("Q")
+    again = measure()
+    assert sum("translating" in line for line in said) == 3
+    assert again.rows[0].perplexity != lstm.perplexity

@@ -5,8 +5,10 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -304,6 +306,39 @@ def test_the_tiny_base_trains_on_the_phrasebook(phrasebook: Prepared, tmp_path: 
     assert len(first.bleu) == len(learned.bleu) == 1
     assert 1 < first.mean("perplexity") < 1000
     assert table3.measure(phrasebook.path, tmp_path, **options, say=quiet) == found
+
+
+CARRIED = ("config.toml", "run.json", "metrics.jsonl", "model/card.json", "model/config.toml")
+
+
+@pytest.mark.slow
+def test_results_are_carried_in_small_files_and_only_what_is_missing_is_trained(
+    phrasebook: Prepared, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, there = tmp_path / "here", tmp_path / "far/there"
+    base = table3.TINY_BASE.overridden(["training.threads=1", "training.validate_sentences=3"])
+    options: dict[str, Any] = {"base": base, "steps": 2, "say": quiet}
+    found = table3.measure(phrasebook.path, here, seeds=(1,), rows=("base",), **options)
+    for name in ("base-seed-1.toml", *(f"base-seed-1/{file}" for file in CARRIED)):
+        (there / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(here / name, there / name)
+    data = Path(shutil.copytree(phrasebook.path, tmp_path / "data"))
+    started: list[str] = []
+    failing = SimpleNamespace(poll=lambda: 1)
+
+    def start(self: sweep._Sweep, trial: Trial) -> None:
+        started.append(trial.name)
+        (self.out / f"{trial.name}.log").write_text("not here")
+        self.running[trial.name] = trial, failing  # type: ignore[assignment]
+
+    monkeypatch.setattr(sweep._Sweep, "_start", start)
+    again = table3.measure(data, there, seeds=(1,), rows=("base",), **options)
+    assert again == found
+    assert not started
+    more = table3.measure(data, there, seeds=(1, 2), rows=("E",), jobs=2, **options)
+    assert started == ["e-learned-positions-seed-1", "base-seed-2", "e-learned-positions-seed-2"]
+    assert more.rows[0].bleu == found.rows[0].bleu
+    assert more.rows[1].failure == "not here"
 
 
 # --- shown and kept ---

@@ -255,6 +255,9 @@ class Alternating:
     def __init__(self, vocabulary: int) -> None:
         self.vocabulary = vocabulary
 
+    def shortest(self, sentence: int) -> int:
+        return 1
+
     def allowed(self, sentences_B: Tensor, ids_BKT: Tensor, room_B: Tensor) -> Tensor:
         begun_BKT = functional.pad(ids_BKT, (1, 0), value=BOS)
         pieces_V = torch.arange(self.vocabulary)

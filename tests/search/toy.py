@@ -41,7 +41,7 @@ class Toy(Model):
 
     def __init__(self, seed: int = 0, pieces: int = 3, sharpness: float = 2.0) -> None:
         super().__init__()
-        self.vocabulary = FIRST + pieces
+        self.vocabulary = self.targets = FIRST + pieces
         generator = torch.Generator().manual_seed(seed)
         shape = (self.KEYS, self.vocabulary, self.vocabulary, self.vocabulary)
         logits = torch.randn(shape, generator=generator) * sharpness

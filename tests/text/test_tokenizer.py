@@ -183,7 +183,7 @@ def test_normalisation_is_part_of_the_fingerprint_and_of_encoding():
     config = TokenizerConfig(vocabulary=320, normalization="nfkc")
     compatible = Tokenizer.train(sentences(), config)
     assert compatible.decode(compatible.encode("ﬁne")) == "fine"
-    plain = Tokenizer(compatible._model, kind="bpe", normalization="none")
+    plain = Tokenizer(compatible.model, kind="bpe", normalization="none")
     assert plain.decode(plain.encode("ﬁne")) == "ﬁne"
     assert plain.fingerprint != compatible.fingerprint
 

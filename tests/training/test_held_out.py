@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.config import Config
+from dragoman.config import Config, DataConfig
 from dragoman.data.prepare import Prepared
 from dragoman.errors import DataError
 from dragoman.training.held_out import HeldOut, keep, read
@@ -23,7 +23,7 @@ def files(tmp_path: Path) -> list[Path]:
 
 def test_a_set_comes_back_as_it_was(tmp_path: Path, files: list[Path]) -> None:
     (tmp_path / "talks.tsv").write_text("x\ty\n", encoding="utf-8")
-    keep(tmp_path / "run", [files, [tmp_path / "talks.tsv"]])
+    keep(tmp_path / "run", [files, [tmp_path / "talks.tsv"]], DataConfig())
     news, talks = read(tmp_path / "run")
     assert (news.name, len(news.source), news.target) == ("news", 2, ["sees god eht", "b a"])
     assert talks == HeldOut("talks", ["x"], ["y"])
@@ -34,18 +34,18 @@ def test_two_sets_of_one_name_and_an_empty_one_are_refused(
     tmp_path: Path, files: list[Path]
 ) -> None:
     with pytest.raises(DataError, match="another --test is called news"):
-        keep(tmp_path / "run", [files, files])
+        keep(tmp_path / "run", [files, files], DataConfig())
     for file in files:
         file.write_text("")
     with pytest.raises(DataError, match="no pairs"):
-        keep(tmp_path / "other", [files])
+        keep(tmp_path / "other", [files], DataConfig())
 
 
 def test_its_score_is_recorded_also_after_a_resume(
     tiny: Config, prepared: Prepared, tmp_path: Path, files: list[Path]
 ) -> None:
     run = tmp_path / "run"
-    keep(run, [files])
+    keep(run, [files], DataConfig())
     more = ["training.validate_every=2", "training.checkpoint_every=2"]
     for steps, resume in ((2, False), (4, True)):
         config = tiny.overridden([f"training.steps={steps}", *more])

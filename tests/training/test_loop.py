@@ -65,8 +65,8 @@ def test_a_small_model_learns_to_translate(
         steps=300,
     )
     outcome = fit(config, prepared, tmp_path / "run", quiet=True)
-    assert outcome.bleu is not None
-    assert outcome.bleu > 80
+    assert outcome.score is not None
+    assert outcome.score > 80
     assert outcome.model is not None
     translator = dragoman.load(outcome.model)
     assert translator.translate("the old dog sees").text == "sees god dlo eht"
@@ -193,7 +193,7 @@ def test_patience_ends_a_run_that_gets_no_better(
     tiny: Config, prepared: Prepared, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scores = iter([1.0, 5.0, 4.0, 3.0, 3.0, 3.0])
-    monkeypatch.setattr(loop, "validate", lambda *_: Validation(loss=1.0, bleu=next(scores)))
+    monkeypatch.setattr(loop, "validate", lambda *_: Validation(loss=1.0, score=next(scores)))
     config = settings(tiny, "training.validate_every=1", "training.patience=2", steps=100)
     outcome = fit(config, prepared, tmp_path / "run", quiet=True)
     assert outcome.step == 4

@@ -127,7 +127,7 @@ def stepper(config: Config, ranks: Ranks | None = None) -> Any:
         device=torch.device("cuda", 0),
         ranks=ranks,
         ration=Ration(config.training.accumulate, ranks, sharded=False),
-        model=SimpleNamespace(vocabulary=330),
+        model=SimpleNamespace(targets=330),
     )
 
 

@@ -67,6 +67,7 @@ class Batches:
         multiple_of: int = 1,
         shuffle: bool = True,
         sampler: Sampler | None = None,
+        sample_targets: bool = True,
         workers: int = 0,
     ) -> None:
         if len(store) == 0:
@@ -80,7 +81,7 @@ class Batches:
         R = max(batch_tokens // row_length // multiple_of, 1) * multiple_of
         self.shape = (R, *_row_lengths(store, row_length))
         """R, S, T: the same for every batch."""
-        self._chunks = Chunks(store, self.shape, seed, shuffle, sampler)
+        self._chunks = Chunks(store, self.shape, seed, shuffle, sampler, sample_targets)
         self.chunks = self._chunks.count
         """Chunks of an epoch."""
         self._workers = workers

@@ -87,6 +87,8 @@ class Chunks:
     seed: int
     shuffle: bool
     sampler: Sampler | None
+    sample_targets: bool = True
+    """Whether targets, too, are text that the sampler can cut otherwise."""
     pairs: int = field(init=False)
     """Of a chunk; the last one of an epoch has up to half as many more or less."""
     count: int = field(init=False)
@@ -108,7 +110,8 @@ class Chunks:
         _, S, T = self.shape
         source, target = self._read(indices)
         source = self._sampled(source, S, derive(self.seed, _SOURCE, epoch, chunk))
-        target = self._sampled(target, T, derive(self.seed, _TARGET, epoch, chunk))
+        if self.sample_targets:
+            target = self._sampled(target, T, derive(self.seed, _TARGET, epoch, chunk))
         rows = pack(_lengths(source), _lengths(target), S, T)
         if self.shuffle:
             seed = derive(self.seed, _ROWS, epoch, chunk)
@@ -156,10 +159,10 @@ class Chunks:
     def _growth(self, trial: NDArray[np.int64]) -> float:
         """How many times as long the sampler makes sentences."""
         _, S, T = self.shape
-        sides = zip(self._read(trial[:: -(-len(trial) // GROWTH_PAIRS)]), (S, T), strict=True)
+        sides = list(zip(self._read(trial[:: -(-len(trial) // GROWTH_PAIRS)]), (S, T), strict=True))
         return max(
             float(_lengths(self._sampled(old, L, seed=0)).sum() / _lengths(old).sum())
-            for old, L in sides
+            for old, L in (sides if self.sample_targets else sides[:1])
         )
 
 

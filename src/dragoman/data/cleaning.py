@@ -17,9 +17,17 @@ from dragoman.errors import ConfigError
 __all__ = ["EXAMPLES", "REASONS", "Cleaner", "CleaningReport", "HashSet", "Reason", "pair_hash"]
 
 Reason = Literal[
-    "empty", "too long", "length ratio", "copy", "language", "duplicate", "in validation"
+    "malformed",
+    "empty",
+    "too long",
+    "length ratio",
+    "copy",
+    "language",
+    "duplicate",
+    "in validation",
 ]
 REASONS: Final[tuple[Reason, ...]] = (
+    "malformed",
     "empty",
     "too long",
     "length ratio",

@@ -30,6 +30,7 @@ from dragoman.data.store import Store, StoreWriter, id_type
 from dragoman.errors import ConfigError, DataError, ModelError
 from dragoman.files import atomic_directory
 from dragoman.text.tokenizer import Tokenizer
+from dragoman.text.trees.tokenizer import TreeTokenizer
 
 __all__ = ["Prepared", "Progress", "prepare"]
 
@@ -144,9 +145,9 @@ def prepare(
         Cleaner(config.data)  # what cannot be is refused before the long work
         total = None
         if tokenizer is None:
-            sentences = _Sentences(corpus, report)
-            tokenizer = Tokenizer.train(sentences, config.tokenizer)
-            total = sentences.pairs
+            counted = _Counted(corpus, report)
+            tokenizer = _learn(counted, config)
+            total = counted.pairs
         config = dataclasses.replace(
             config,
             tokenizer=dataclasses.replace(
@@ -184,19 +185,24 @@ def prepare(
     return Prepared.open(out)
 
 
-class _Sentences:
-    """Both sides of every pair, for the tokeniser."""
+def _learn(pairs: Iterable[Pair], config: Config) -> Tokenizer:
+    if config.data.task == "parsing":
+        return TreeTokenizer.learn(pairs, config.tokenizer, config.trees)
+    return Tokenizer.train((side for pair in pairs for side in pair[:2]), config.tokenizer)
+
+
+class _Counted:
+    """The pairs of a corpus, reported as they are read."""
 
     def __init__(self, corpus: Corpus, report: Progress) -> None:
         self._corpus = corpus
         self._report = report
         self.pairs = 0
 
-    def __iter__(self) -> Iterator[str]:
+    def __iter__(self) -> Iterator[Pair]:
         self.pairs = 0
         for pair in self._corpus:
-            yield pair.source
-            yield pair.target
+            yield pair
             self.pairs += 1
             if self.pairs % 10_000 == 0:
                 self._report("learning pieces", self.pairs, None)
@@ -227,14 +233,16 @@ class Encoder:
 
     def __call__(self, pairs: list[tuple[str, str]]) -> Encoded:
         """Encode; what must exceed data.max_length by its characters alone is not tokenised."""
-        normalize = self.tokenizer.normalize
-        texts = [(normalize(source), normalize(target)) for source, target in pairs]
-        most = self.config.data.max_length * self.tokenizer.longest_piece
+        coder, longest = self.tokenizer, self.config.data.max_length
+        texts = [(coder.normalize(s), coder.normalize_target(t)) for s, t in pairs]
         fitting = [
-            i for i, (source, target) in enumerate(texts) if max(len(source), len(target)) < most
+            i
+            for i, (source, target) in enumerate(texts)
+            if len(source) < longest * coder.longest_piece
+            and len(target) < longest * coder.longest_target
         ]
-        sides = [[texts[i][side] for i in fitting] for side in (0, 1)]
-        encoded = [self.tokenizer.encode_normalized(side) for side in sides]
+        sources, targets = ([texts[i][side] for i in fitting] for side in (0, 1))
+        encoded = coder.encode_normalized(sources), coder.encode_targets(targets)
         too_long = REASONS.index("too long")
         verdicts = np.full(len(pairs), too_long, np.uint8)
         kept = []
@@ -326,6 +334,9 @@ class _Run:
             self._take(pairs, encoded)
             self.report.read += len(pairs)
             done(self.report.read)
+        if malformed := self._corpus.malformed:
+            self.report.read += len(malformed)
+            self.report.drop("malformed", malformed, len(malformed))
 
     def _take(self, pairs: list[Pair], encoded: Encoded) -> None:
         verdicts = encoded.verdicts.copy()

@@ -31,6 +31,7 @@ __all__ = [
     "Tmx",
     "Tsv",
     "UnequalLinesError",
+    "check_rereadable",
     "corpus",
     "open_text",
 ]
@@ -48,6 +49,8 @@ class Corpus(ABC):
     """Pairs of sentences in their order."""
 
     name: str
+    malformed: tuple[str, ...] = ()
+    """What could not be read the last time, and where; most forms refuse it instead."""
 
     @abstractmethod
     def read(self, complain: Complain | None = None) -> Iterator[Pair]:
@@ -254,6 +257,7 @@ class Concatenated(Corpus):
         """The pairs of all parts."""
         before = 0
         self._before = []
+        self.malformed = ()
         for part in self.parts:
             self._before.append(before)
             last = 0
@@ -261,6 +265,7 @@ class Concatenated(Corpus):
                 last = number
                 yield Pair(source, target, before + number)
             before += last
+            self.malformed += part.malformed
 
     def locate(self, number: int, *, target: bool = False) -> str:
         """Where a pair that has been read stands, for messages."""
@@ -275,7 +280,7 @@ def corpus(paths: Sequence[str | Path], *, languages: tuple[str, str] | None = N
     """
     files = [Path(path) for path in paths]
     for file in files:
-        _check_rereadable(file)
+        check_rereadable(file)
     if len(files) == 2:
         for file in files:
             if _suffix(file) in (".tsv", ".jsonl", ".tmx"):
@@ -310,7 +315,8 @@ def _suffix(path: Path) -> str:
     return suffixes[-1] if suffixes else ""
 
 
-def _check_rereadable(path: Path) -> None:
+def check_rereadable(path: Path) -> None:
+    """Refuse what is no file, or can be read only once."""
     if str(path) == "-":
         raise DataError("a corpus is read more than once; save standard input to a file first")
     try:

@@ -22,10 +22,11 @@ _HOMES = {
 """Where each architecture is."""
 
 
-def build(config: ModelConfig, vocabulary: int) -> Model:
-    """A freshly initialised model."""
+def build(config: ModelConfig, vocabulary: int, targets: int | None = None) -> Model:
+    """A freshly initialised model; it produces the first `targets` ids only, if that is given."""
     module, name = _HOMES[config.architecture]
     made: Model = getattr(import_module(f"dragoman.models.{module}"), name)(config, vocabulary)
+    made.targets = vocabulary if targets is None else targets
     return made
 
 

@@ -5,7 +5,7 @@ calls ``start`` once and ``step`` for each piece, and rearranges the state in be
 outside this folder asks which model it holds.
 """
 
-# R rows, L row length (S source, T target), B sentences, K beams, M model width, V vocabulary
+# R rows, L row length (S source, T target), B sentences, K beams, M model width, V targets
 
 from __future__ import annotations
 
@@ -70,6 +70,11 @@ class Model(nn.Module, ABC):
     """An encoder-decoder over ids."""
 
     vocabulary: int
+    """All ids, the source's and the target's."""
+    targets: int
+    """The ids below this can be produced: all, unless `build` was told otherwise."""
+    projection: nn.Embedding
+    """A row for each id; those of the targets make scores of features."""
     fast: bool = False
     """Whether shapes alone decide what is computed, and bf16 weights will do: such a model can be
     trained on a rounded copy, and its steps recorded and replayed."""
@@ -78,9 +83,10 @@ class Model(nn.Module, ABC):
     def features(self, source: Rows, target: Rows) -> Tensor:
         """The decoder's output at every target position, R T M, teacher-forced."""
 
-    @abstractmethod
     def output_weight(self) -> Tensor:
         """The matrix that makes scores of features, V M."""
+        weight = self.projection.weight
+        return weight if self.targets == self.vocabulary else weight[: self.targets]
 
     def logits(self, features: Tensor) -> Tensor:
         """Unnormalised scores of the next piece, … V from … M."""

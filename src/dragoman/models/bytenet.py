@@ -158,10 +158,6 @@ class ByteNet(Model):
         out: Tensor = self.output(F.relu(self.decoder_norm(x)))
         return out
 
-    def output_weight(self) -> Tensor:
-        """See Model."""
-        return self.projection.weight
-
     def _decoder(self) -> list[Block]:
         return [block for block in self.decoder if isinstance(block, Block)]
 

@@ -185,10 +185,6 @@ class ConvS2S(Model):
             x = layer(x, g, target, seen)
         return F.dropout(x, self.dropout, self.training)
 
-    def output_weight(self) -> Tensor:
-        """See Model."""
-        return self.projection.weight
-
     def _decoder(self) -> list[DecoderLayer]:
         return [layer for layer in self.decoder if isinstance(layer, DecoderLayer)]
 

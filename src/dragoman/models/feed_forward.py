@@ -123,10 +123,6 @@ class FeedForwardModel(Model):
         x_RTM = self.target_embedding(target.ids_RL, target.positions_RL, target.ids_RL.shape[1])
         return self.decode(x_RTM, memory_RTM, target)
 
-    def output_weight(self) -> Tensor:
-        """See Model."""
-        return self.projection.weight
-
     def start(self, source: Rows) -> FeedForwardState:
         """See Model."""
         return FeedForwardState(self.encode(source) * (source.segments_RL > 0)[..., None])

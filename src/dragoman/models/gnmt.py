@@ -76,10 +76,6 @@ class GNMT(Model):
             x = self._add(x, layer(_beside(x, context_NM), tgt)[0], residual=i >= 1)
         return tgt.put_back(x)
 
-    def output_weight(self) -> Tensor:
-        """See Model."""
-        return self.projection.weight
-
     def start(self, source: Rows) -> RecurrentState:
         """See Model."""
         (src,) = take_apart(source)

@@ -354,10 +354,6 @@ class Recurrent(Model):
         context_NM = self.source_attention(x, tgt, memory_NM, src)
         return tgt.put_back(self._attentional(context_NM, x))
 
-    def output_weight(self) -> Tensor:
-        """See Model."""
-        return self.projection.weight
-
     def start(self, source: Rows) -> RecurrentState:
         """See Model."""
         (src,) = take_apart(source)

@@ -383,10 +383,6 @@ class Transformer(Model):
         out: Tensor = self.decoder_norm(x)
         return out
 
-    def output_weight(self) -> Tensor:
-        """See Model."""
-        return self.projection.weight
-
     def _decoder(self) -> list[DecoderLayer]:
         return [layer for layer in self.decoder if isinstance(layer, DecoderLayer)]
 

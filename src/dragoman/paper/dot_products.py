@@ -18,6 +18,7 @@ from torch import Tensor
 
 from dragoman.errors import ConfigError
 from dragoman.inspection.drawing import check_format, style, write
+from dragoman.paper.grid import Grid
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -75,21 +76,27 @@ class DotProducts:
         )
         return cls(values["queries"], values["keys"], values["seed"], widths)
 
-    def render(self) -> str:
-        """As a table, a line a width: q · k without and with the division."""
-        pair = f"{'q·k':>8} {'/√d_k':>8}"
-        lines = [
-            f"{self.queries:,} random queries, {self.keys} keys each",
-            f"{'':>5}  {'variance':>17}  {'largest weight':>17}  {'softmax gradient':>17}",
-            f"{'d_k':>5}  {pair}  {pair}  {pair}",
-        ]
+    def grid(self) -> Grid:
+        """A line a width: q · k as it is, and divided."""
+        rows = []
         for width in self.widths:
             a, b = width.plain, width.scaled
-            lines.append(
-                f"{width.d_k:>5}  {a.variance:>8.2f} {b.variance:>8.2f}  "
-                f"{a.weight:>8.3f} {b.weight:>8.3f}  {a.gradient:>8.4f} {b.gradient:>8.4f}"
-            )
-        return "\n".join(lines)
+            variances = f"{a.variance:.2f}", f"{b.variance:.2f}"
+            weights = f"{a.weight:.3f}", f"{b.weight:.3f}"
+            rows.append((str(width.d_k), *variances, *weights, *map(_small, (a, b))))
+        return Grid(
+            "Dot products, as they are and divided by √d_k",
+            ("d_k", "variance", "/ √d_k", "largest weight", "/ √d_k", "gradient", "/ √d_k"),
+            rows,
+            note=f"{self.queries:,} random queries, {self.keys} keys each. The largest weight is "
+            "the mean over the queries; the softmax's gradient, ‖∂ softmax(x) / ∂x‖, the median.",
+            words=0,
+        )
+
+
+def _small(scores: Scores) -> str:
+    """A gradient: two figures that count, however small it is."""
+    return f"{scores.gradient:.2g}"
 
 
 def measure_dot_products(

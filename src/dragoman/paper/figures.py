@@ -23,13 +23,15 @@ from dragoman.paper.attention_figures import (
     draw_source_attention,
 )
 from dragoman.paper.attention_words import look
-from dragoman.paper.dot_products import draw_dot_products, measure_dot_products
+from dragoman.paper.dot_products import DotProducts, draw_dot_products, measure_dot_products
 from dragoman.paper.formulas import draw_learning_rate, draw_positions
 from dragoman.translate import Translator
 
-__all__ = ["LIST", "draw_all", "read_list"]
+__all__ = ["DOT_PRODUCTS", "LIST", "draw_all", "read_list"]
 
 LIST: Final = "figures.json"
+DOT_PRODUCTS: Final = "dot-products.json"
+"""The numbers behind the picture of that name."""
 
 
 def draw_all(
@@ -63,10 +65,12 @@ def draw_all(
         ]
         if law.to_source:
             drawn.append(draw_source_attention(law, out))
-    drawn += _formulas(out)
-    table = [asdict(one) for one in drawn]
-    atomic_write(out / LIST, json.dumps(table, indent=2, ensure_ascii=False) + "\n")
-    return [*(out / file for one in drawn for file in one.files), out / LIST]
+    found = measure_dot_products()
+    drawn += _formulas(found, out)
+    tables = {DOT_PRODUCTS: found.to_json(), LIST: [asdict(one) for one in drawn]}
+    for file, table in tables.items():
+        atomic_write(out / file, json.dumps(table, indent=2, ensure_ascii=False) + "\n")
+    return [*(out / file for one in drawn for file in one.files), *(out / file for file in tables)]
 
 
 def read_list(out: Path) -> list[Drawn]:
@@ -84,9 +88,8 @@ def read_list(out: Path) -> list[Drawn]:
         raise DataError(f"{file}: not a list of figures; draw them again") from None
 
 
-def _formulas(out: Path) -> list[Drawn]:
+def _formulas(found: DotProducts, out: Path) -> list[Drawn]:
     """What needs no model."""
-    found = measure_dot_products()
     last = found.widths[-1]
     return [
         _picture(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import date
@@ -12,7 +13,9 @@ from typing import Any, TypeVar
 from dragoman.errors import DataError
 from dragoman.files import atomic_write
 from dragoman.paper import table1, table2, table3
-from dragoman.paper.figures import LIST, read_list
+from dragoman.paper.dot_products import DotProducts
+from dragoman.paper.figures import DOT_PRODUCTS, LIST, read_list
+from dragoman.paper.grid import Grid
 from dragoman.paper.page import Picture, Section, page
 
 __all__ = ["write_report"]
@@ -77,7 +80,6 @@ def _table2(out: Path) -> Iterator[Section]:
     for file in files:
         found = _read(file, table2.Table2.from_json)
         name = file.stem.removeprefix("table2-")
-        data = "" if name == "phrasebook" else f" --data {found.data}"
         picture = Picture(
             file.with_suffix(".png"),
             "BLEU against training FLOPs, and by the length of the sentence.",
@@ -85,9 +87,20 @@ def _table2(out: Path) -> Iterator[Section]:
         yield Section(
             f"Table 2: {name}",
             lead,
-            f"dragoman paper table2{data}",
+            _table2_command(found, name),
             [*table2.grids(found), table2.verdict(found), picture],
         )
+
+
+def _table2_command(found: table2.Table2, name: str) -> str:
+    words = ["dragoman paper table2"]
+    if name != "phrasebook":
+        words.append(f"--data {found.data}")
+        words += [f"--test {found.test}"] if found.test != table2.VALIDATION else []
+    there = dict.fromkeys(row.model for row in found.rows)
+    if len(there) < len(table2.CONTENDERS):
+        words += [f"--model {shlex.quote(model)}" for model in there]
+    return " ".join([*words, f"--parameters {found.parameters} --steps {found.steps}"])
 
 
 def _table3(out: Path) -> Iterator[Section]:
@@ -109,7 +122,8 @@ def _table3(out: Path) -> Iterator[Section]:
         yield Section(
             f"Table 3: {file.stem.removeprefix('table3-')}",
             lead,
-            f"dragoman paper table3 --data {found.corpus}",
+            f"dragoman paper table3 --data {found.corpus} --seeds {len(found.seeds)} "
+            f"--steps {found.base.training.steps}",
             [table3.grid(found), picture, table3.finding_grid(table3.findings(found))],
         )
 
@@ -138,4 +152,10 @@ def _figures(out: Path) -> Iterator[Section]:
             for d in drawn
             if (d.name in plain) == is_formula
         ]
-        yield replace(one, parts=pictures)
+        yield replace(one, parts=[*pictures, *(_dot_products(folder) if is_formula else ())])
+
+
+def _dot_products(folder: Path) -> Iterator[Grid]:
+    """The numbers behind their picture."""
+    if (file := folder / DOT_PRODUCTS).exists():
+        yield _read(file, DotProducts.from_json).grid()

@@ -1,7 +1,9 @@
 """A sweep: many training runs on one prepared corpus, each in a process of its own.
 
-``OUT/NAME.toml`` is a trial's config, ``OUT/NAME.log`` what its process said, ``OUT/NAME`` its run
-directory. Stopped or killed at any moment, a sweep is continued by running it again.
+``OUT/NAME.toml`` is a trial's config, with the fingerprint of its corpus, ``OUT/NAME.log`` what its
+process said, ``OUT/NAME`` its run directory. Stopped or killed at any moment, a sweep is continued
+by running it again: there or, with a copy of OUT and of the corpus, anywhere else. Of a finished
+trial the small files suffice: NAME.toml and, in NAME, all but weights and checkpoints.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from dragoman.config import Config
 from dragoman.data.prepare import Prepared
 from dragoman.errors import ConfigError, DataError, TrainingError
 from dragoman.files import atomic_write, explained
+from dragoman.paper.keeping import corpus_fingerprint
 from dragoman.training.distribution import cores
 from dragoman.training.signals import Signals
 
@@ -36,6 +39,8 @@ _GRACE: Final = 30.0
 """Seconds that a run told to stop may take; it saves within ten."""
 _OTHER: Final = {signal.SIGINT: signal.SIGTERM, signal.SIGTERM: signal.SIGINT}
 """A run obeys the second signal of a kind at once, unsaved, and may have had ours already."""
+_MARK: Final = "# On the corpus "
+"""How a trial's config begins; the corpus's fingerprint follows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +62,7 @@ class Finished:
     config: Config
     """As the run settled it with the corpus; the trial's own if it failed."""
     model: Path | None = None
+    """Its directory; a trial that was carried here may have left its weights behind."""
     steps: int = 0
     seconds: float = 0.0
     """Of training, by the run's clock, until the last step that was logged."""
@@ -86,21 +92,29 @@ def run(
     assert len({trial.name for trial in trials}) == len(trials), "names of trials must differ"
     if jobs < 1:
         raise ConfigError(f"jobs = {jobs} is too small; the least is 1")
-    Prepared.open(data)
+    corpus = _Corpus(data, corpus_fingerprint(Prepared.open(data)))
     with explained(out), _locked(out) as lock:
         for trial in trials:
-            _refuse_others(trial, data, out)
-        sweep = _Sweep(trials, data, out, jobs, lock, say)
+            _refuse_others(trial, corpus, out)
+        sweep = _Sweep(trials, corpus, out, jobs, lock, say)
         return sweep.run()
+
+
+@dataclass(frozen=True, slots=True)
+class _Corpus:
+    """Where it is, and what it is wherever it is."""
+
+    path: Path
+    fingerprint: str
 
 
 class _Sweep:
     """The processes of a sweep, and what is left to do."""
 
     def __init__(
-        self, trials: Sequence[Trial], data: Path, out: Path, jobs: int, lock: int, say: Say
+        self, trials: Sequence[Trial], corpus: _Corpus, out: Path, jobs: int, lock: int, say: Say
     ) -> None:
-        self.trials, self.data, self.out, self.lock, self.say = trials, data, out, lock, say
+        self.trials, self.corpus, self.out, self.lock, self.say = trials, corpus, out, lock, say
         self.found = {t.name: f for t in trials if (f := _read(t, out)) is not None}
         self.waiting = [t for t in trials if t.name not in self.found]
         self.running: dict[str, tuple[Trial, subprocess.Popen[bytes]]] = {}
@@ -130,11 +144,12 @@ class _Sweep:
 
     def _start(self, trial: Trial) -> None:
         directory, preset = self.out / trial.name, self.out / f"{trial.name}.toml"
-        words = [str(self.data), "--preset", str(preset), "--out", str(directory)]
+        words = [str(self.corpus.path), "--preset", str(preset), "--out", str(directory)]
         if (directory / "config.toml").exists():
+            _tell_place(directory, self.corpus.path)
             words = ["--resume", str(directory)]
         else:
-            atomic_write(preset, trial.config.to_toml())
+            atomic_write(preset, f"{_MARK}{self.corpus.fingerprint}\n{trial.config.to_toml()}")
         environment = dict(os.environ)
         if self.jobs > 1:
             environment.setdefault("OMP_NUM_THREADS", str(max(1, cores() // self.jobs)))
@@ -205,7 +220,7 @@ def _locked(out: Path) -> Iterator[int]:
         yield file.fileno()
 
 
-def _refuse_others(trial: Trial, data: Path, out: Path) -> None:
+def _refuse_others(trial: Trial, corpus: _Corpus, out: Path) -> None:
     """A run that was begun must be this trial's, and on this corpus."""
     directory, preset = out / trial.name, out / f"{trial.name}.toml"
     if not directory.exists() or (directory.is_dir() and not any(directory.iterdir())):
@@ -215,10 +230,29 @@ def _refuse_others(trial: Trial, data: Path, out: Path) -> None:
         raise TrainingError(f"{directory}: not a trial of a sweep; {advice}")
     if Config.load(preset) != trial.config:
         raise ConfigError(f"{preset}: {trial.name} was begun with other settings; {advice}")
+    if not _same_corpus(directory, preset, corpus):
+        raise DataError(f"{directory}: was begun on another corpus than {corpus.path}; {advice}")
+
+
+def _same_corpus(directory: Path, preset: Path, corpus: _Corpus) -> bool:
+    """By the fingerprint, or, of a trial that has none, by the place."""
+    mark = preset.read_text(encoding="utf-8").partition("\n")[0]
+    if mark.startswith(_MARK):
+        return mark.removeprefix(_MARK) == corpus.fingerprint
     with suppress(OSError, ValueError, KeyError, TypeError):  # no run.json yet: nothing was trained
-        place = json.loads((directory / "run.json").read_text(encoding="utf-8"))["data"]
-        if (directory / place).resolve() != data.resolve():
-            raise DataError(f"{directory}: was begun on the corpus {directory / place}; {advice}")
+        place: str = json.loads((directory / "run.json").read_text(encoding="utf-8"))["data"]
+        return (directory / place).resolve() == corpus.path.resolve()
+    return True
+
+
+def _tell_place(directory: Path, data: Path) -> None:
+    """Say where the corpus is to a run that began where it was elsewhere."""
+    file = directory / "run.json"
+    with suppress(OSError, ValueError, TypeError):  # the run itself says what is wrong with it
+        facts = json.loads(file.read_text(encoding="utf-8"))
+        moved = {**facts, "data": os.path.relpath(data.resolve(), directory.resolve())}
+        if moved != facts:
+            atomic_write(file, json.dumps(moved) + "\n")
 
 
 def _read(trial: Trial, out: Path) -> Finished | None:

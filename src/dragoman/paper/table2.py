@@ -10,32 +10,33 @@ Transformer's training FLOPs in place of its number of steps.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from dragoman.bench.counted import counted_flops
 from dragoman.config import Config, ModelConfig, load_preset
-from dragoman.data.batches import Batch, Batches
 from dragoman.data.phrasebook import generate
 from dragoman.data.prepare import Prepared, prepare
 from dragoman.data.readers import corpus
-from dragoman.evaluation.by_length import by_length
-from dragoman.evaluation.evaluate import evaluate
 from dragoman.files import atomic_write
 from dragoman.models import count_parameters
 from dragoman.paper import sweep
 from dragoman.paper.budgets import TOLERANCE, active_parameters, off_by, widen
+from dragoman.paper.keeping import corpus_fingerprint, fingerprint, kept
 from dragoman.paper.table2_picture import draw
 from dragoman.paper.table2_recipes import for_steps, peak_rate, recipe
-from dragoman.paper.table2_rows import CONTENDERS, Budget, Contender, Row, Table2
+from dragoman.paper.table2_rows import CONTENDERS, VALIDATION, Budget, Contender, Row, Table2
+from dragoman.paper.table2_scores import Scores, Task
+from dragoman.paper.table2_speed import SPEED, Speed, first_batches, measure_speed
 from dragoman.paper.table2_view import grids, render, verdict
 from dragoman.training.distribution import describe_device, pick_device
-from dragoman.translate import load
 
 __all__ = [
     "CONTENDERS",
+    "VALIDATION",
     "Contender",
     "Row",
     "Table2",
@@ -57,6 +58,10 @@ class _Plan:
 
     row: Row
     trial: sweep.Trial
+    name: str
+    """Of the model, which both budgets share."""
+    sized: Config
+    """Its config before anyone said how long it trains."""
 
 
 def measure(
@@ -74,34 +79,73 @@ def measure(
     """Train every contender on a prepared corpus, once for `steps` and once for equal FLOPs.
 
     `test` are a source file and its references, by default the corpus's validation set. Run again
-    with the same arguments, it continues what was interrupted. Row by row the last contender's
-    FLOPs are everybody's in the second round.
+    with the same arguments, it continues what was interrupted: training, timing and scoring. Row
+    by row the last contender's FLOPs are everybody's in the second round.
     """
     prepared = Prepared.open(data)
+    task = Task.of(prepared, test)
     plans = _plan(prepared, parameters, steps, budgets, contenders, say)
     trials = {plan.trial.name: plan.trial for plan in plans}
     finished = {f.name: f for f in sweep.run(list(trials.values()), data, out, jobs=jobs, say=say)}
-    sources, references = _test_set(prepared, test)
-    scored: dict[str, tuple[dict[str, Any], str]] = {}
-    for name, found in finished.items():
-        if found.model is not None:
-            say(f"{name}: translating {len(sources):,} sentences")
-            scored[name] = _score(found.model, sources, references, prepared.config)
-    rows = [_filled(p, finished[p.trial.name], scored.get(p.trial.name)) for p in plans]
-    search = prepared.config.search
+    speeds = _speeds([p for p in plans if finished[p.trial.name].model], prepared, out, say)
+    scored = {name: _scored(found, task, say) for name, found in finished.items()}
+    devices = dict.fromkeys(speed.device for speed in speeds.values())
+    signatures = (scores.signature for scores in scored.values() if isinstance(scores, Scores))
     return Table2(
         data=str(data),
         pairs=len(prepared.train),
-        test="the validation set" if test is None else str(test[0]),
-        sentences=len(sources),
+        test=VALIDATION if test is None else shlex.join(map(str, test)),
+        sentences=len(task.sources),
         parameters=parameters,
         steps=steps,
-        beam=search.beam,
-        length_penalty=search.length_penalty,
-        signature=next((signature for _, signature in scored.values()), ""),
-        device=describe_device(pick_device("auto")),
-        rows=tuple(rows),
+        beam=task.search.beam,
+        length_penalty=task.search.length_penalty,
+        signature=next(signatures, ""),
+        device="; ".join(devices) or describe_device(pick_device("auto")),
+        speed=SPEED,
+        rows=tuple(
+            _filled(p.row, finished[p.trial.name], scored[p.trial.name], speeds.get(p.name))
+            for p in plans
+        ),
     )
+
+
+def _speeds(plans: Sequence[_Plan], prepared: Prepared, out: Path, say: Say) -> dict[str, Speed]:
+    """The speed of each model, measured once; of one that cannot be measured there is none."""
+    corpus_is = corpus_fingerprint(prepared)
+    speeds = {}
+    for name, sized in {plan.name: plan.sized for plan in plans}.items():
+
+        def find(name: str = name, sized: Config = sized) -> dict[str, Any]:
+            say(f"{name}: timing its steps alone")
+            return asdict(measure_speed(sized, prepared))
+
+        of = {"corpus": corpus_is, "config": fingerprint([sized.to_toml()])}
+        try:
+            speeds[name] = Speed(**kept(out / f"{name}.speed.json", of, find))
+        except Exception as error:  # out of memory for one: the others' results are still told
+            say(f"{name}: could not be timed ({_first_line(error)})")
+    return speeds
+
+
+def _scored(found: sweep.Finished, task: Task, say: Say) -> Scores | str:
+    """The scores, or why there are none."""
+    if found.model is None:
+        return found.failure or "it left no model"
+    try:
+        file = found.run.with_name(f"{found.name}.scores.json")
+        return task.score(
+            found.model,
+            file,
+            lambda: say(f"{found.name}: translating {len(task.sources):,} sentences"),
+        )
+    except Exception as error:  # as above
+        say(f"{found.name}: could not be scored ({_first_line(error)})")
+        return _first_line(error)
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0] or repr(error)
 
 
 def _plan(
@@ -112,7 +156,7 @@ def _plan(
     contenders: Sequence[Contender],
     say: Say,
 ) -> list[_Plan]:
-    vocabulary, batch = len(prepared.tokenizer), _batch(prepared)
+    vocabulary, [batch] = len(prepared.tokenizer), first_batches(prepared, 1)
     meta = prepared.train.meta
     mean = (meta.source_pieces + meta.target_pieces) / (2 * max(1, len(prepared.train)))
     sized: dict[str, Config] = {}
@@ -145,71 +189,26 @@ def _plan(
                 steps=taken,
                 flops=float(cost[contender.name]) * taken,
             )
-            name = f"{contender.preset}-{parameters // 1000}k-{taken}"
-            plans.append(_Plan(row, sweep.Trial(name, config)))
+            name = f"{contender.preset}-{parameters // 1000}k"
+            trial = sweep.Trial(f"{name}-{taken}", config)
+            plans.append(_Plan(row, trial, name, sized[contender.name]))
     return plans
-
-
-def _batch(prepared: Prepared) -> Batch:
-    config = prepared.config
-    batches = Batches(
-        prepared.train,
-        batch_tokens=config.training.tokens,
-        row_length=config.data.row_length,
-        seed=config.training.seed,
-    )
-    stream = batches.stream()
-    try:
-        return next(stream)[0]
-    finally:
-        stream.close()
 
 
 def _size(model: ModelConfig) -> str:
     return f"{model.encoder_layers}+{model.decoder_layers} × {model.d_model}"
 
 
-def _test_set(
-    prepared: Prepared, test: tuple[Path, Path] | None
-) -> tuple[Sequence[str], Sequence[str]]:
-    if test is None:
-        return prepared.valid_source, prepared.valid_target
-    pairs = list(corpus(test))
-    return [pair.source for pair in pairs], [pair.target for pair in pairs]
-
-
-def _score(
-    model: Path, sources: Sequence[str], references: Sequence[str], config: Config
-) -> tuple[dict[str, Any], str]:
-    """A row's figures of the test set, and the signature of its BLEU."""
-    language = next(iter(config.data.languages[1:]), None)
-    search = config.search
-    found = evaluate(
-        load(model),
-        references,
-        sources,
-        language=language,
-        metrics=["bleu"],
-        beam=search.beam,
-        length_penalty=search.length_penalty,
-    )
-    assert found.perplexity is not None
-    figures = {
-        "bleu": found.scores["bleu"],
-        "perplexity": found.perplexity.per_piece,
-        "by_length": by_length(sources, found.hypotheses, references, language=language),
-    }
-    return figures, found.scores.values["bleu"].signature
-
-
-def _filled(plan: _Plan, found: sweep.Finished, scored: tuple[dict[str, Any], str] | None) -> Row:
-    if scored is None:
-        return replace(plan.row, failure=found.failure or "it left no model")
+def _filled(row: Row, found: sweep.Finished, scores: Scores | str, speed: Speed | None) -> Row:
+    if isinstance(scores, str):
+        return replace(row, failure=scores)
     return replace(
-        plan.row,
-        tokens_per_second=found.tokens_per_second,
+        row,
+        tokens_per_second=0.0 if speed is None else speed.tokens_per_second,
         seconds=found.seconds,
-        **scored[0],
+        perplexity=scores.perplexity,
+        bleu=scores.bleu,
+        by_length=scores.by_length,
     )
 
 

@@ -18,10 +18,12 @@ __all__ = ["draw", "palette"]
 
 SHADES: Final = {
     "fixed": ("#f0a35e", "#dd6b20", "#a8401a"),
-    "attention": ("#8fbfe8", "#4fa3a5", "#2f8f6b", "#5b8def", "#7a6fd0", "#3f9fb5", "#1f4e9c"),
-    "other": ("#9aa3b0", "#a5478f"),
+    "attention": ("#62aee6", "#1fa58f", "#4c8c2b", "#9a6be0", "#4f63e0", "#0b6f86", "#17306e"),
+    "other": ("#9aa3b0", "#c0399a"),
 }
 """Warm for one fixed vector, cool for attention."""
+_DARKER: Final = 0.7
+"""Of a colour's light is left where it writes a name, which is thinner than a line."""
 
 
 def draw(table: Table2, path: Path) -> Path:
@@ -49,10 +51,12 @@ def palette() -> dict[str, str]:
 def _draw_flops(axes: Axes, table: Table2) -> None:
     rows = [*table.at("parameters"), *table.at("flops")]
     colours = palette()
-    for row in rows:
-        colour = colours[row.model]
-        face = colour if row.budget == "parameters" else "white"
-        axes.plot(row.flops, row.bleu, "o", color=colour, markerfacecolor=face, markersize=7)
+    for name, colour in colours.items():
+        same = [row for row in rows if row.model == name]
+        axes.plot([r.flops for r in same], [r.bleu for r in same], ":", color=colour, linewidth=1.2)
+        for row in same:
+            face = colour if row.budget == "parameters" else "white"
+            axes.plot(row.flops, row.bleu, "o", color=colour, markerfacecolor=face, markersize=7)
     least, most = min(r.flops for r in rows), max(r.flops for r in rows)
     reach = (most / least) ** 0.08 * 1.02
     names_at = most * reach**1.5
@@ -66,7 +70,8 @@ def _draw_flops(axes: Axes, table: Table2) -> None:
     axes.set_title("BLEU against training FLOPs (filled: same steps, open: same FLOPs)")
     axes.tick_params(length=0)
     axes.margins(y=0.08)
-    _name(axes, names_at, [(r.model, r.flops, r.bleu, colours[r.model]) for r in table.first_round])
+    last = {row.model: row for row in sorted(rows, key=lambda row: row.flops)}
+    _name(axes, names_at, [(r.model, r.flops, r.bleu, colours[r.model]) for r in last.values()])
 
 
 def _ticks(least: float, most: float) -> list[float]:
@@ -106,13 +111,20 @@ def _name(axes: Axes, x: float, ends: Sequence[tuple[str, float, float, str]]) -
     gap = (high - low) * 0.05
     ordered = sorted(ends, key=lambda end: end[2])
     places = [end[2] for end in ordered]
-    for _ in range(100):  # push neighbours apart until all have room
+    for _ in range(1000):  # push neighbours apart until all have room
         for i in range(1, len(places)):
             if (missing := gap - (places[i] - places[i - 1])) > 0:
                 places[i - 1] -= missing / 2
                 places[i] += missing / 2
         places[0] = max(places[0], low + gap / 2)
+        places[-1] = min(places[-1], high - gap / 2)
     for (name, at, value, colour), place in zip(ordered, places, strict=True):
         axes.plot([at, x], [value, place], color=colour, linewidth=0.6, alpha=0.5)
         looks: Any = {"xytext": (4, 0), "textcoords": "offset points", "va": "center"}
-        axes.annotate(name, (x, place), **looks, color=colour, fontsize=8)
+        axes.annotate(name, (x, place), **looks, color=_darker(colour), fontsize=8)
+
+
+def _darker(colour: str) -> tuple[float, ...]:
+    from matplotlib.colors import to_rgb
+
+    return tuple(_DARKER * part for part in to_rgb(colour))

@@ -7,7 +7,7 @@ from typing import Any, Final, Literal, Self, TypeAlias
 
 from dragoman.evaluation.by_length import Bucket
 
-__all__ = ["CONTENDERS", "Budget", "Contender", "Family", "Row", "Table2"]
+__all__ = ["CONTENDERS", "VALIDATION", "Budget", "Contender", "Family", "Row", "Table2"]
 
 Budget: TypeAlias = Literal["parameters", "flops"]
 Family: TypeAlias = Literal["fixed", "attention", "other"]
@@ -45,6 +45,9 @@ CONTENDERS: Final = (
 """In the order of the story; the last sets the FLOPs."""
 
 
+VALIDATION: Final = "the validation set"
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Row:
     """One model at one budget; without a model there is a failure, and the figures are 0."""
@@ -63,8 +66,9 @@ class Row:
     flops: float
     """Of all training."""
     tokens_per_second: float = 0.0
-    """Target tokens in training, the median."""
+    """Of the model alone on the device, as the table's `speed` says; 0: could not be measured."""
     seconds: float = 0.0
+    """Of training, by the run's clock, beside the runs that shared the device."""
     perplexity: float = 0.0
     """Of the test set, a piece."""
     bleu: float = 0.0
@@ -79,6 +83,7 @@ class Table2:
     data: str
     pairs: int
     test: str
+    """Its two files, or `VALIDATION`."""
     sentences: int
     parameters: int
     """The budget of each."""
@@ -89,6 +94,9 @@ class Table2:
     signature: str
     """Of BLEU, by sacreBLEU."""
     device: str
+    """Where speeds were measured."""
+    speed: str
+    """What the rows' tokens per second are."""
     rows: tuple[Row, ...]
 
     def at(self, budget: Budget) -> tuple[Row, ...]:

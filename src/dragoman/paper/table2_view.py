@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -24,15 +24,27 @@ def grids(table: Table2) -> list[Grid]:
         "parameters": f"Same parameters, same data: {table.steps:,} steps each",
         "flops": "Same parameters, same training FLOPs: the Transformer's",
     }
-    found = [
-        _scores(table, budget, title)
-        for budget, title in titles.items()
-        if any(row.budget == budget for row in table.rows)
+    shown = [budget for budget in titles if any(row.budget == budget for row in table.rows)]
+    scores = [
+        # What holds for all is said once, under the last.
+        _scores(table, budget, titles[budget], _notes(table) if budget == shown[-1] else ())
+        for budget in shown
     ]
-    return [*found, *_lengths(table)]
+    return [*scores, *_lengths(table)]
 
 
-def _scores(table: Table2, budget: Budget, title: str) -> Grid:
+def _notes(table: Table2) -> Sequence[str]:
+    return [
+        f"{table.data}: {table.pairs:,} pairs, one seed. Test: {table.test}, {table.sentences:,} "
+        f"sentences, beam {table.beam}, α {table.length_penalty:g}; BLEU|{table.signature}.",
+        f"tokens/s on {table.device}: {table.speed}.",
+        "min: of training by the run's clock, beside the runs that shared the device.",
+        "Experts are sized by the parameters a position uses. The paper's figures: newstest2014 "
+        "en-de.",
+    ]
+
+
+def _scores(table: Table2, budget: Budget, title: str, notes: Sequence[str]) -> Grid:
     paper = {c.preset: next((s for s in TABLE_2 if s.model == c.paper), None) for c in CONTENDERS}
     header = ["model", "layers × width", "parameters", "steps", "FLOPs", "tokens/s", "min", "rate"]
     header += ["PPL", "BLEU", "the paper's", "its FLOPs"]
@@ -46,7 +58,7 @@ def _scores(table: Table2, budget: Budget, title: str) -> Grid:
             "" if theirs is None or theirs.flops_en_de is None else f"{theirs.flops_en_de:.1e}",
         )
         found = (
-            f"{row.tokens_per_second:,.0f}",
+            f"{row.tokens_per_second:,.0f}" if row.tokens_per_second else "",
             f"{row.seconds / 60:.1f}",
             f"{row.learning_rate:.2g}",
             f"{row.perplexity:.2f}",
@@ -57,13 +69,7 @@ def _scores(table: Table2, budget: Budget, title: str) -> Grid:
         cost = (f"{row.steps:,}", f"{row.flops:.2e}")
         rows.append((row.model, row.size, _millions(row), *cost, *found, *of_paper))
     failures = [f"{r.model}: {r.failure}" for r in table.rows if r.failure and r.budget == budget]
-    note = (
-        f"{table.data}: {table.pairs:,} pairs; test: {table.test}, {table.sentences:,} sentences, "
-        f"beam {table.beam}, α {table.length_penalty:g}; BLEU|{table.signature}; {table.device}; "
-        "one seed. Experts are sized by the parameters a position uses; the paper's figures are "
-        "newstest2014 en-de."
-    )
-    return Grid(title, header, rows, "\n".join([note, *failures]), words=2)
+    return Grid(title, header, rows, "\n".join([*failures, *notes]), words=2)
 
 
 def _millions(row: Row) -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 from dragoman.config import Config
 from dragoman.errors import ConfigError, TrainingError
 from dragoman.paper import sweep
+from dragoman.paper.facts import TABLE_3
 from dragoman.paper.sweep import Finished, Trial
 from dragoman.paper.table3_findings import Finding, Measured, Table3, findings
 from dragoman.paper.table3_rows import SMALL_BASE, TINY_BASE, Count, Row, counts, variations
@@ -60,7 +61,7 @@ def measure(
         raise ConfigError("training.validate_sentences = 0, but Table 3 compares BLEU; try 2000")
     if steps is not None:
         base = base.updated({"training": {"steps": steps}})
-    chosen = [row for row in variations(base) if not rows or row.paper.row in ("base", *rows)]
+    chosen = _chosen(base, rows)
     # Seed by seed: an interrupted sweep has whole tables.
     trials = [_trial(row, seed) for seed in seeds for row in chosen]
     found = {run.name: run for run in sweep.run(trials, data, out, jobs=jobs, say=say)}
@@ -71,6 +72,14 @@ def measure(
             "run the same command to try again"
         )
     return Table3(data.resolve().name, base, tuple(seeds), tuple(measured))
+
+
+def _chosen(base: Config, rows: Collection[str]) -> list[Row]:
+    known = dict.fromkeys(paper.row for paper in TABLE_3)
+    for name in rows:
+        if name not in known:
+            raise ConfigError(f"row {name}: not one of Table 3's; there are: {', '.join(known)}")
+    return [row for row in variations(base) if not rows or row.paper.row in ("base", *rows)]
 
 
 def _trial(row: Row, seed: int) -> Trial:

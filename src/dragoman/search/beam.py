@@ -97,7 +97,7 @@ def beam_search(
     `source` has one sentence a row, each ending in EOS. There are fewer than `n_best` where fewer
     are possible, and the prefix alone, with score −∞, where none is.
     """
-    space = Space(source, model.vocabulary, options, prefixes, constraint)
+    space = Space(source, model.targets, options, prefixes, constraint)
     if not space.sentences:
         return []
     results: list[list[Hypothesis]] = [[] for _ in space.sentences]
@@ -118,7 +118,7 @@ def beam_search(
         totals_BKV = space.extensions(sums_BK, log_probs_BKV, ids_BKT)
         # No more than K of the best 2 K can be endings, which leaves K to go on.
         best_BC, index_BC = best_of(totals_BKV.flatten(1), 2 * beams)
-        parents_BC, pieces_BC = index_BC // model.vocabulary, index_BC % model.vocabulary
+        parents_BC, pieces_BC = index_BC // model.targets, index_BC % model.targets
         ends_BC = pieces_BC == EOS
 
         final_BK = best_BC[:, :beams].masked_fill(~ends_BC[:, :beams], -torch.inf)

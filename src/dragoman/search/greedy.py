@@ -24,7 +24,7 @@ def greedy_search(
 
     The `beam`, `n_best` and `stop_early` of the options mean nothing here.
     """
-    space = Space(source, model.vocabulary, options, prefixes, constraint)
+    space = Space(source, model.targets, options, prefixes, constraint)
     return follow(model, source, space, options, 1, _likeliest)
 
 

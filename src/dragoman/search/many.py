@@ -8,11 +8,15 @@ import torch
 
 from dragoman.models.api import Model, Rows
 from dragoman.search.hypotheses import Hypothesis
+from dragoman.search.space import Constraint
 from dragoman.text.symbols import BOS, EOS, PAD
 
-__all__ = ["by_length", "search_many", "source_rows", "target_rows"]
+__all__ = ["Constrain", "Find", "by_length", "search_many", "source_rows", "target_rows"]
 
-Find = Callable[[Rows, list[list[int]] | None], list[list[Hypothesis]]]
+Find = Callable[[Rows, list[list[int]] | None, Constraint | None], list[list[Hypothesis]]]
+"""What searches one batch, with its prefixes and its constraint."""
+Constrain = Callable[[Sequence[int]], Constraint]
+"""The constraint on a batch of these sentences."""
 
 
 def source_rows(sentences: Sequence[Sequence[int]], device: torch.device) -> Rows:
@@ -49,6 +53,7 @@ def search_many(
     *,
     batch_tokens: int,
     prefixes: Sequence[list[int]] | None = None,
+    constrain: Constrain | None = None,
 ) -> list[list[Hypothesis]]:
     """What `find` finds for every sentence, in their order; the longest go first."""
     device = next(model.parameters()).device
@@ -56,6 +61,7 @@ def search_many(
     for indices in by_length([len(ids) for ids in sentences], batch_tokens):
         rows = source_rows([sentences[i] for i in indices], device)
         forced = None if prefixes is None else [prefixes[i] for i in indices]
-        for i, found in zip(indices, find(rows, forced), strict=True):
+        constraint = None if constrain is None else constrain(indices)
+        for i, found in zip(indices, find(rows, forced, constraint), strict=True):
             results[i] = found
     return results

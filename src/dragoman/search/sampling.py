@@ -33,7 +33,7 @@ def sample(
     Scores and log-probabilities are the model's own, whatever the temperature. A sentence's
     chance depends on the seed and on its own ids, so that batch-mates change nothing.
     """
-    space = Space(source, model.vocabulary, options, prefixes, constraint)
+    space = Space(source, model.targets, options, prefixes, constraint)
     chances_BKT = _chances(source, space.ceilings, options)
 
     def choose(totals_BKV: Tensor, sentences_B: Tensor, length: int) -> Tensor:

@@ -31,11 +31,14 @@ class Constraint(Protocol):
         A forced piece comes whatever the answer.
         """
 
+    def shortest(self, sentence: int) -> int:
+        """The fewest pieces that a row of the source can have; its ceiling is no lower."""
+
 
 class Space:
     """All sequences of `floors` to `ceilings` pieces that begin with their sentence's prefix.
 
-    A floor or a prefix longer than the ceiling raises it.
+    A floor or a prefix longer than the ceiling raises it, and so does a constraint.
     """
 
     def __init__(
@@ -53,8 +56,13 @@ class Space:
         self.sentences = list(range(len(lengths)))
         self.floors = [limits.min_length] * len(lengths)
         self.ceilings = [
-            max(_ceiling(length - 1, limits), limits.min_length, len(prefix))
-            for length, prefix in zip(lengths, self.prefixes, strict=True)
+            max(
+                _ceiling(length - 1, limits),
+                limits.min_length,
+                len(prefix),
+                constraint.shortest(row) if constraint is not None else 0,
+            )
+            for row, (length, prefix) in enumerate(zip(lengths, self.prefixes, strict=True))
         ]
         self._constraint = constraint
         self._device = source.ids_RL.device

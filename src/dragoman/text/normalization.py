@@ -8,12 +8,19 @@ from typing import Final, Literal
 
 __all__ = ["SPACE_MARK", "Form", "normalize", "single_spaced"]
 
-Form = Literal["nfc", "nfkc", "none"]
+Form = Literal["nfc", "nfkc", "plain", "none"]
 
 SPACE_MARK: Final = "\u2581"
 """SentencePiece's sign for a space; in a text it becomes a low line."""
 
-_UNICODE_FORM: dict[str, Literal["NFC", "NFKC"]] = {"nfc": "NFC", "nfkc": "NFKC"}
+_UNICODE_FORM: dict[str, Literal["NFC", "NFKC"]] = {"nfc": "NFC", "nfkc": "NFKC", "plain": "NFC"}
+_PLAIN = str.maketrans(
+    dict.fromkeys("“”„‟«»〝〞", '"')
+    | dict.fromkeys("‘’‚‛‹›ʼ´", "'")
+    | dict.fromkeys("‐‑‒–—―−", "-")
+    | {"…": "..."}
+)
+"""Typographic quotation marks, apostrophes and dashes as a keyboard has them."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 # C0, DEL and C1 without those that are white space (tab to carriage return, 1C to 1F, 85).
 _CONTROL = re.compile("[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]")
@@ -23,8 +30,10 @@ def normalize(text: str, form: Form = "nfc") -> str:
     """The text with one spelling for what looks alike; normalising again changes nothing.
 
     In this order: a lone surrogate becomes U+FFFD; control characters that are not white space
-    go; U+2581 becomes "_"; the Unicode form is applied; every run of white space, line ends and
-    no-break spaces included, becomes one space, and none remains at either end.
+    go; U+2581 becomes "_"; the Unicode form is applied; with "plain", which is NFC otherwise,
+    typographic quotation marks, apostrophes, dashes and ellipses become ASCII; every run of white
+    space, line ends and no-break spaces included, becomes one space, and none remains at either
+    end.
     """
     # Printable text has no surrogate, no control character, and no white space but U+0020.
     if not text.isprintable():
@@ -33,6 +42,8 @@ def normalize(text: str, form: Form = "nfc") -> str:
         text = text.replace(SPACE_MARK, "_")
         if form != "none":
             text = unicodedata.normalize(_UNICODE_FORM[form], text)
+    if form == "plain":
+        text = text.translate(_PLAIN)
     return single_spaced(text)
 
 

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 import sentencepiece
 
@@ -27,6 +27,9 @@ from dragoman.errors import ConfigError, DataError, ModelError
 from dragoman.files import atomic_write
 from dragoman.text.normalization import SPACE_MARK, Form, normalize, single_spaced
 from dragoman.text.symbols import BOS, EOS, PAD, UNK
+
+if TYPE_CHECKING:
+    from dragoman.text.trees.actions import Actions
 
 __all__ = ["Kind", "Tokenizer"]
 
@@ -50,7 +53,7 @@ class Tokenizer:
     def __init__(self, model: bytes, *, kind: Kind, normalization: Form) -> None:
         self.kind: Kind = kind
         self.normalization: Form = normalization
-        self._model = model
+        self.model = model
         self._words: dict[str, list[int]] = {}
         self._processor = sentencepiece.SentencePieceProcessor()
         try:
@@ -110,13 +113,15 @@ class Tokenizer:
 
     def save(self, directory: Path) -> None:
         """Write ``tokenizer.model`` and ``tokenizer.json``."""
-        settings = {
+        settings: dict[str, Any] = {
             "format": _FORMAT,
             "kind": self.kind,
             "normalization": self.normalization,
             "fingerprint": self.fingerprint,
         }
-        atomic_write(directory / MODEL_FILE, self._model)
+        if self._trees is not None:
+            settings["trees"] = self._trees
+        atomic_write(directory / MODEL_FILE, self.model)
         atomic_write(directory / SETTINGS_FILE, json.dumps(settings, indent=2) + "\n")
 
     @classmethod
@@ -141,25 +146,62 @@ class Tokenizer:
                 f"{settings['format']}, this one reads {_FORMAT}); update Dragoman"
             )
         kind, form = settings.get("kind"), settings.get("normalization")
-        if kind not in ("bpe", "unigram") or form not in ("nfc", "nfkc", "none"):
+        if kind not in ("bpe", "unigram") or form not in get_args(Form):
             raise ModelError(
                 f"{directory / SETTINGS_FILE}: kind {kind!r} or normalization {form!r} is unknown"
             )
-        if settings.get("fingerprint") != _fingerprint(model, kind, form):
+        trees = settings.get("trees")
+        if settings.get("fingerprint") != _fingerprint(model, kind, str(form), trees):
             raise ModelError(
                 f"{directory / MODEL_FILE}: truncated, or not the one {SETTINGS_FILE} was written "
                 "for; copy the directory again"
             )
         try:
-            return cls(model, kind=kind, normalization=form)
+            return _made(model, kind, cast(Form, form), trees)
         except ModelError as error:
             raise ModelError(f"{directory / MODEL_FILE}: {error}") from None
+
+    @property
+    def _trees(self) -> dict[str, Any] | None:
+        """What there is to remember of a parser's targets, as JSON holds it."""
+        return None
 
     def __len__(self) -> int:
         return int(self._processor.GetPieceSize())
 
+    # --- the target side, where that is not text like the source ---
+
+    actions: Actions | None = None
+    """What the targets of a parser are made of; None: they are text."""
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """How many ids there are, and how many of them, from the first on, targets may have."""
+        return len(self), len(self)
+
+    @property
+    def longest_target(self) -> int:
+        """Characters that one id of a target can stand for, at most."""
+        return self.longest_piece
+
+    def words_of(self, source: str) -> list[str]:
+        """The words of a source."""
+        return source.split(" ")
+
+    def normalize_target(self, text: str) -> str:
+        """A target as this tokeniser sees it."""
+        return self.normalize(text)
+
+    def encode_targets(self, texts: Sequence[str]) -> list[list[int]]:
+        """The ids of targets that have been through `normalize_target`."""
+        return self.encode_normalized(texts)
+
+    def decode_target(self, ids: Sequence[int], source: str) -> str:
+        """The text of a target's ids."""
+        return self.decode(ids)
+
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (self._model, self.kind, self.normalization)
+        return _made, (self.model, self.kind, self.normalization, self._trees)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Tokenizer) and other.fingerprint == self.fingerprint
@@ -170,7 +212,7 @@ class Tokenizer:
     @cached_property
     def fingerprint(self) -> str:
         """Equal for tokenisers that do the same, and only for those."""
-        return _fingerprint(self._model, self.kind, self.normalization)
+        return _fingerprint(self.model, self.kind, self.normalization, self._trees)
 
     @cached_property
     def longest_piece(self) -> int:
@@ -331,12 +373,18 @@ def _handed_over(sample: deque[str]) -> Iterator[str]:
         yield sample.popleft()
 
 
-def _rebuild(model: bytes, kind: Kind, normalization: Form) -> Tokenizer:
-    return Tokenizer(model, kind=kind, normalization=normalization)
+def _fingerprint(model: bytes, kind: str, form: str, trees: dict[str, Any] | None) -> str:
+    rest = "" if trees is None else json.dumps(trees)
+    return hashlib.sha256(f"{kind} {form} {rest}".encode() + model).hexdigest()[:32]
 
 
-def _fingerprint(model: bytes, kind: str, form: str) -> str:
-    return hashlib.sha256(f"{kind} {form} ".encode() + model).hexdigest()[:32]
+def _made(model: bytes, kind: Kind, normalization: Form, trees: dict[str, Any] | None) -> Tokenizer:
+    """A tokeniser of its parts; with `trees`, a parser's."""
+    if trees is None:
+        return Tokenizer(model, kind=kind, normalization=normalization)
+    from dragoman.text.trees.tokenizer import TreeTokenizer
+
+    return TreeTokenizer(model, kind=kind, normalization=normalization, trees=trees)
 
 
 def _interruptibly(work: Callable[[], None]) -> None:

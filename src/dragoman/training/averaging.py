@@ -40,7 +40,7 @@ def average(paths: Sequence[Path], out: Path, *, last: int = 5) -> str:
     tokenizer = Tokenizer.load(_tokenizer_place(run))
     weights = average_weights(chosen)
     with torch.device("meta"):
-        model = build(config.model, len(tokenizer))
+        model = build(config.model, *tokenizer.sizes)
     adopt_weights(model, weights, where=str(chosen[0]))  # refuses what is of another model
     card = {
         "made_of": f"average of {len(chosen)}: {', '.join(path.name for path in chosen)}",

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dragoman.data.readers import corpus
+from dragoman.config import DataConfig
+from dragoman.data.corpora import open_corpus
 from dragoman.errors import DataError
 from dragoman.files import atomic_write
 
@@ -26,17 +27,15 @@ class HeldOut:
     target: list[str]
 
 
-def keep(
-    run: Path, sets: Sequence[Sequence[Path]], languages: tuple[str, str] | None = None
-) -> None:
-    """Copy sets, each two aligned files or one that holds both, into a run."""
+def keep(run: Path, sets: Sequence[Sequence[Path]], config: DataConfig) -> None:
+    """Copy sets, each of the files that make a corpus, into a run."""
     names: set[str] = set()
     for files in sets:
         name = files[0].name.split(".")[0]
         if name in names:
             raise DataError(f"{files[0]}: another --test is called {name}; rename one")
         names.add(name)
-        pairs = [(pair.source, pair.target) for pair in corpus(files, languages=languages)]
+        pairs = [(pair.source, pair.target) for pair in open_corpus(files, config)]
         if not pairs:
             raise DataError(f"{files[0]}: no pairs; leave out this --test")
         lines = (json.dumps({"source": s, "target": t}, ensure_ascii=False) for s, t in pairs)

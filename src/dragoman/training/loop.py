@@ -69,7 +69,8 @@ class Outcome:
     """The finished model; None if the run was interrupted."""
     step: int
     seconds: float
-    bleu: float | None
+    score: float | None
+    """BLEU or, of a parser, F1, of the validation set."""
     perplexity: float | None
     signal: int | None
     """The signal that interrupted it."""
@@ -118,7 +119,7 @@ class Trainer:
         self.device = device
         self.quiet = quiet
         torch.manual_seed(config.training.seed)  # every rank begins with the same weights
-        self.model = build(config.model, len(data.tokenizer))
+        self.model = build(config.model, *data.tokenizer.sizes)
         torch.manual_seed(config.training.seed * 1_000_003 + ranks.rank)  # and its own dropout
         self.stepper = Stepper(config, self.model, device, ranks)
         self.optimizer, self.average = self.stepper.optimizer, self.stepper.average
@@ -226,6 +227,7 @@ class Trainer:
             row_length=settings.row_length,
             seed=self.config.training.seed,
             sampler=SubwordSampler(tokenizer, sampling) if sampling else None,
+            sample_targets=tokenizer.actions is None,
             workers=_workers(self.device, sampling, self.ranks.world),
         )
 
@@ -275,15 +277,14 @@ class Trainer:
             return
         if found is not None:
             values = {"loss": found.loss, "perplexity": found.perplexity}
-            if found.bleu is not None:
-                values["bleu"] = found.bleu
-            values |= {f"bleu/{name}": bleu for name, bleu in found.others.items()}
+            name = found.metric.lower()
+            if found.score is not None:
+                values[name] = found.score
+            values |= {f"{name}/{other}": score for other, score in found.others.items()}
             self.metrics.write("valid", progress.step, **values)
             self.display.validation(
                 progress.step,
-                perplexity=found.perplexity,
-                bleu=found.bleu,
-                others=found.others,
+                found,
                 best=best,
             )
         if bool(self.ranks.from_first(best)[0]):
@@ -299,7 +300,7 @@ class Trainer:
                 found = validate(model, self.data, self.config, self.held_out)
         if found is None:
             return None, False
-        progress, score = self.progress, found.score(self.config.training.patience_metric)
+        progress, score = self.progress, found.judged_by(self.config.training.patience_metric)
         best = progress.best_score is None or score > progress.best_score
         if best:
             progress.best_score, progress.best_step = score, progress.step
@@ -409,7 +410,7 @@ class Trainer:
         with self._autocast():
             found = validate(model, self.data, self.config)
         made_of = f"average of {len(paths)} checkpoints" if len(paths) > 1 else "last checkpoint"
-        score = found.score(settings.patience_metric)
+        score = found.judged_by(settings.patience_metric)
         if progress.best_score is not None and score < progress.best_score - _margin(found, score):
             made_of = f"best step, {progress.best_step:,}"
             best = checkpoints.average_weights([self.run / "best"])
@@ -424,10 +425,10 @@ class Trainer:
             perplexity=found.perplexity,
             checkpoint_seconds=self.writer.take_seconds(),
         )
-        bleu = "" if found.bleu is None else f", BLEU {found.bleu:.1f}"
+        reached = "" if found.score is None else f", {found.metric} {found.score:.1f}"
         self.display.say(
             f"done: {progress.step:,} steps; {self.run / 'model'} is the {made_of}: validation "
-            f"perplexity {found.perplexity:.2f}{bleu}"
+            f"perplexity {found.perplexity:.2f}{reached}"
         )
         return self._outcome(self.run / "model", found, None)
 
@@ -444,8 +445,8 @@ class Trainer:
             "parameters": sum(tensor.numel() for tensor in weights.values()),
             "validation": {"perplexity": found.perplexity},
         }
-        if found.bleu is not None:
-            card["validation"]["greedy BLEU"] = found.bleu
+        if found.score is not None:
+            card["validation"][f"greedy {found.metric}"] = found.score
         save_model(path, weights, self.config, self.data.tokenizer, card)
 
     def _outcome(self, model: Path | None, found: Validation | None, caught: int | None) -> Outcome:
@@ -454,7 +455,7 @@ class Trainer:
             model=model,
             step=self.progress.step,
             seconds=self._seconds(),
-            bleu=found.bleu if found else None,
+            score=found.score if found else None,
             perplexity=found.perplexity if found else None,
             signal=caught,
         )
@@ -494,7 +495,7 @@ class Trainer:
     def _plain_model(self) -> Model:
         """One whose weights are still to be written; no random number is drawn for it."""
         with torch.device("meta"):
-            model = build(self.config.model, len(self.data.tokenizer))
+            model = build(self.config.model, *self.data.tokenizer.sizes)
         return model.to_empty(device=self.device)
 
     def _autocast(self) -> torch.autocast:
@@ -508,7 +509,7 @@ class Trainer:
 
 def _margin(found: Validation, score: float) -> float:
     """By how much the best step must beat the average: a maximum over many is partly luck."""
-    return 0.5 if score == found.bleu else 0.01
+    return 0.5 if score == found.score else 0.01
 
 
 def _workers(device: torch.device, sampling: float, world: int) -> int:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
+
+if TYPE_CHECKING:
+    from dragoman.training.validation import Validation
 
 __all__ = ["Display"]
 
@@ -25,7 +27,7 @@ class Display:
         self._quiet = quiet
         self._bar: Any = None
         self._task: Any = None
-        self._bleu = ""
+        self._score = ""
 
     def __enter__(self) -> Self:
         if sys.stderr.isatty() and not self._quiet:
@@ -56,7 +58,7 @@ class Display:
         """Show how the training goes."""
         eta = _duration(left)
         if self._bar is not None:
-            facts = f"loss {loss:.3f}  {speed:,.0f} tokens/s  {eta} left{self._bleu}"
+            facts = f"loss {loss:.3f}  {speed:,.0f} tokens/s  {eta} left{self._score}"
             self._bar.update(self._task, completed=step, facts=facts)
         elif not self._quiet:
             self._print(
@@ -64,22 +66,16 @@ class Display:
                 f"{speed:,.0f} tokens/s  {eta} left"
             )
 
-    def validation(
-        self,
-        step: int,
-        *,
-        perplexity: float,
-        bleu: float | None,
-        others: Mapping[str, float],
-        best: bool,
-    ) -> None:
+    def validation(self, step: int, found: Validation, *, best: bool) -> None:
         """Show how good the model is by now, and on other sets by their names."""
-        score = "" if bleu is None else f"  BLEU {bleu:.1f}"
-        self._bleu = score
+        score = "" if found.score is None else f"  {found.metric} {found.score:.1f}"
+        self._score = score
         if not self._quiet:
             note = "  (best so far)" if best else ""
-            more = "".join(f"  {name} {value:.1f}" for name, value in others.items())
-            self.say(f"validation at step {step:,}: perplexity {perplexity:.2f}{score}{more}{note}")
+            more = "".join(f"  {name} {value:.1f}" for name, value in found.others.items())
+            self.say(
+                f"validation at step {step:,}: perplexity {found.perplexity:.2f}{score}{more}{note}"
+            )
 
     def say(self, message: str) -> None:
         """Show a message, whatever else is on the screen."""

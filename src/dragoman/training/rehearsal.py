@@ -71,7 +71,7 @@ def _rehearsal(stepper: Stepper, shape: tuple[int, int, int]) -> Rehearsal:
     _, S, T = shape
 
     def rehearse(rows: int) -> int | None:
-        peak = _peak(stepper, full_batch(rows, S, T, stepper.model.vocabulary))
+        peak = _peak(stepper, full_batch(rows, S, T, stepper.model.targets))
         peaks = [int(t) for t in stepper.ranks.gather(torch.tensor(-1 if peak is None else peak))]
         return max(peaks) if min(peaks) >= 0 else None
 

@@ -11,9 +11,10 @@ from contextlib import suppress
 from pathlib import Path
 
 from dragoman.config import Config, load_preset
+from dragoman.data.corpora import open_corpus
 from dragoman.data.languages import guess_languages
 from dragoman.data.prepare import Prepared, Progress, prepare
-from dragoman.data.readers import Corpus, corpus
+from dragoman.data.readers import Corpus
 from dragoman.errors import ConfigError, TrainingError
 from dragoman.files import atomic_write, explained
 from dragoman.training.checkpoint import list_checkpoints
@@ -51,10 +52,15 @@ def train(
             f"{directory}, or choose another --out"
         )
     paths = [Path(file) for file in files]
-    if len(paths) == 1 and paths[0].is_dir():
+    if len(paths) == 1 and _is_prepared(paths[0], config):
         if valid:
             raise ConfigError(f"{paths[0]}: brings its own validation set; leave out --valid")
         data = Prepared.open(paths[0])
+        if data.config.data.task != config.data.task:
+            raise ConfigError(
+                f"{paths[0]}: prepared for {data.config.data.task}, and the preset is for "
+                f"{config.data.task}; choose another, or add --task {data.config.data.task}"
+            )
     else:
         if int(os.environ.get("WORLD_SIZE", "1")) > 1:
             raise TrainingError(
@@ -63,7 +69,7 @@ def train(
             )
         _refuse_other_data(directory / "data")
         config, pairs = _read(config, paths)
-        held_out = corpus(valid, languages=_languages(config)) if valid else None
+        held_out = open_corpus(valid, config.data) if valid else None
         there = directory.exists()
         try:
             data = prepare(
@@ -82,7 +88,7 @@ def train(
     if not quiet and (message := data.too_long()) and int(os.environ.get("RANK", "0")) == 0:
         Display(steps=0).say(message)
     with explained(directory):
-        keep(directory, [[Path(file) for file in files] for files in tests], _languages(config))
+        keep(directory, [[Path(file) for file in files] for files in tests], data.config.data)
         return fit(_settled(config, data, directory), data, directory, quiet=quiet)
 
 
@@ -108,6 +114,12 @@ def resume(run: Path | str, assignments: Sequence[str] = (), *, quiet: bool = Fa
         return fit(config, data, directory, resume=begun, quiet=quiet)
 
 
+def _is_prepared(path: Path, config: Config) -> bool:
+    """A treebank, too, may be a directory; parallel text may not."""
+    trees = config.data.task == "parsing"
+    return (path / "report.json").is_file() if trees else path.is_dir()
+
+
 def _refuse_other_data(directory: Path) -> None:
     """Preparing replaces what a killed run left here, and nothing else."""
     if (directory / "report.json").exists() or not directory.exists():
@@ -126,21 +138,17 @@ def _read(config: Config, paths: Sequence[Path]) -> tuple[Config, Corpus]:
         )
     if not config.data.languages and (codes := guess_languages(paths)):
         config = dataclasses.replace(config, data=dataclasses.replace(config.data, languages=codes))
-    return config, corpus(paths, languages=_languages(config))
-
-
-def _languages(config: Config) -> tuple[str, str] | None:
-    codes = config.data.languages
-    return (codes[0], codes[1]) if codes else None
+    return config, open_corpus(paths, config.data)
 
 
 def _settled(config: Config, data: Prepared, directory: Path) -> Config:
     """The run's config: what preparing fixed is taken from the prepared corpus."""
     prepared = data.config
-    kept = {name: getattr(prepared.data, name) for name in ("languages", "max_length")}
+    kept = {name: getattr(prepared.data, name) for name in ("task", "languages", "max_length")}
     settled = dataclasses.replace(
         config,
         tokenizer=prepared.tokenizer,
+        trees=prepared.trees,
         data=dataclasses.replace(
             config.data,
             row_length=max(config.data.row_length, prepared.data.max_length + 1),

@@ -1,10 +1,11 @@
-"""Perplexity and BLEU on held-out pairs, while training."""
+"""Perplexity and BLEU, or F1 of trees, on held-out pairs, while training."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 import torch
 
@@ -15,7 +16,10 @@ from dragoman.data.prepare import Prepared
 from dragoman.errors import TrainingError
 from dragoman.models import Model
 from dragoman.search import SearchOptions, greedy_search
+from dragoman.search.grammar import constrain
 from dragoman.search.many import search_many
+from dragoman.text.trees.bracketing import parse_tree
+from dragoman.text.trees.evalb import PREDICTED_TAGS, score_trees
 from dragoman.training.held_out import HeldOut
 from dragoman.training.loss import Criterion, TensorBatch
 from dragoman.training.shortage import is_shortage
@@ -29,19 +33,21 @@ class Validation:
 
     loss: float
     """Negative log-likelihood a target piece, without label smoothing."""
-    bleu: float | None
-    """Of greedy translations, detokenised, as sacreBLEU computes it; None: not asked for."""
+    score: float | None
+    """Of what greedy search finds; None: not asked for."""
     others: dict[str, float] = field(default_factory=dict)
-    """BLEU of other sets, by their names."""
+    """The same of other sets, by their names."""
+    metric: str = "BLEU"
+    """What the score is: BLEU, detokenised, as sacreBLEU computes it; or F1, as EVALB does."""
 
     @property
     def perplexity(self) -> float:
         """A target piece."""
         return math.exp(min(self.loss, 100.0))
 
-    def score(self, metric: str) -> float:
+    def judged_by(self, metric: str) -> float:
         """What patience goes by; higher is better."""
-        return self.bleu if metric == "bleu" and self.bleu is not None else -self.loss
+        return self.score if metric == "score" and self.score is not None else -self.loss
 
 
 def validate(
@@ -50,12 +56,13 @@ def validate(
     """Score the model on the validation pairs and on other sets; it is left in training mode."""
     model.eval()
     try:
-        loss, bleu = _loss(model, data, config), None
+        metric, compute = _METRICS[config.data.task]
+        loss, score = _loss(model, data, config), None
         if count := config.training.validate_sentences:
             source, target = data.valid_source[:count], data.valid_target[:count]
-            bleu = _bleu(model, data, config, source, target)
-        scores = {s.name: _bleu(model, data, config, s.source, s.target) for s in others}
-        return Validation(loss, bleu, scores)
+            score = compute(model, data, config, source, target)
+        scores = {s.name: compute(model, data, config, s.source, s.target) for s in others}
+        return Validation(loss, score, scores, metric)
     except Exception as error:
         if not is_shortage(error):
             raise
@@ -87,22 +94,42 @@ def _loss(model: Model, data: Prepared, config: Config) -> float:
 
 
 def _bleu(
-    model: Model,
-    data: Prepared,
-    config: Config,
-    source: Sequence[str],
-    references: Sequence[str],
+    model: Model, data: Prepared, config: Config, sources: Sequence[str], references: Sequence[str]
 ) -> float:
     import sacrebleu
 
+    found = _translated(model, data, config, sources)
+    words = tokenizer_for(next(iter(config.data.languages[1:]), None))
+    score = sacrebleu.corpus_bleu(found, [references], force=True, tokenize=words)
+    return float(score.score)
+
+
+def _f1(
+    model: Model, data: Prepared, config: Config, sources: Sequence[str], references: Sequence[str]
+) -> float:
+    found = _translated(model, data, config, sources)
+    gold, trees = list(map(parse_tree, references)), list(map(parse_tree, found))
+    return score_trees(gold, trees, PREDICTED_TAGS).f1
+
+
+def _translated(model: Model, data: Prepared, config: Config, sources: Sequence[str]) -> list[str]:
+    """What greedy search finds for each source."""
+    tokenizer = data.tokenizer
     options = SearchOptions.from_config(config.search, beam=1)
     found = search_many(
         model,
-        data.tokenizer.encode_batch(source),
-        lambda rows, prefixes: greedy_search(model, rows, options, prefixes=prefixes),
+        tokenizer.encode_batch(sources),
+        lambda rows, prefixes, constraint: greedy_search(
+            model, rows, options, prefixes=prefixes, constraint=constraint
+        ),
         batch_tokens=config.search.batch_tokens,
+        constrain=constrain(tokenizer, sources, model),
     )
-    texts = [data.tokenizer.decode(best.ids) for best, *_ in found]
-    words = tokenizer_for(next(iter(config.data.languages[1:]), None))
-    score = sacrebleu.corpus_bleu(texts, [references], force=True, tokenize=words)
-    return float(score.score)
+    return [
+        tokenizer.decode_target(best.ids, source)
+        for (best, *_), source in zip(found, sources, strict=True)
+    ]
+
+
+_METRICS: Final = {"translation": ("BLEU", _bleu), "parsing": ("F1", _f1)}
+"""What is scored in each task, and how."""

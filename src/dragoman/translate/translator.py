@@ -10,17 +10,23 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any, overload
 
-import torch
-
 from dragoman.config import Config
-from dragoman.errors import ConfigError
+from dragoman.errors import ConfigError, ModelError
 from dragoman.memory import keep_freed_memory
 from dragoman.model_directory import LoadedModel, load_model
 from dragoman.models import Model, Rows
-from dragoman.search import Hypothesis, SamplingOptions, SearchOptions, sample, search
-from dragoman.search.many import by_length, search_many
+from dragoman.search import (
+    Constraint,
+    Hypothesis,
+    SamplingOptions,
+    SearchOptions,
+    sample,
+    search,
+)
+from dragoman.search.many import Find, by_length, search_many
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.translate.alignment import attends_to_source, source_attention, word_alignment
+from dragoman.translate.device import pick
 from dragoman.translate.segments import split_line
 
 __all__ = ["Translation", "Translator", "load"]
@@ -61,6 +67,8 @@ class Translator:
     """A loaded model that translates text."""
 
     def __init__(self, loaded: LoadedModel) -> None:
+        if loaded.config.data.task != "translation":
+            raise ModelError(f"{loaded.path}: a parser; use it with dragoman parse")
         self.model: Model = loaded.model
         self.tokenizer: Tokenizer = loaded.tokenizer
         self.config: Config = loaded.config
@@ -109,10 +117,12 @@ class Translator:
             self.config.search, **{k: v for k, v in changes.items() if v is not None}
         )
 
-        def find(rows: Rows, forced: list[list[int]] | None) -> list[list[Hypothesis]]:
+        def find(
+            rows: Rows, forced: list[list[int]] | None, constraint: Constraint | None
+        ) -> list[list[Hypothesis]]:
             if sampling is not None:
-                return sample(self.model, rows, sampling, prefixes=forced)
-            return search(self.model, rows, options, prefixes=forced)
+                return sample(self.model, rows, sampling, prefixes=forced, constraint=constraint)
+            return search(self.model, rows, options, prefixes=forced, constraint=constraint)
 
         found = self._translate(texts, prefixes, find, align and self.aligns)
         return found[0] if isinstance(text, str) else found
@@ -144,7 +154,7 @@ class Translator:
         self,
         texts: Sequence[str],
         prefixes: Sequence[str],
-        find: Callable[[Rows, list[list[int]] | None], list[list[Hypothesis]]],
+        find: Find,
         align: bool,
     ) -> list[Translation]:
         segments: list[str] = []
@@ -257,19 +267,9 @@ def _places(parts: Sequence[str], whole: str) -> list[list[int]]:
     return places
 
 
-def _pick(device: str) -> str:
-    if device == "auto":
-        return "cuda" if torch.cuda.is_available() else "cpu"
-    try:
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError):
-        raise ConfigError(f"there is no device '{device}' here; try cpu or auto") from None
-    return device
-
-
 def load(path: Path | str, *, device: str = "auto") -> Translator:
     """The translator in a model directory, or the one of a run."""
-    device = _pick(device)
+    device = pick(device)
     if device == "cpu":
         keep_freed_memory()
     return Translator(load_model(path, device))

@@ -1,0 +1,87 @@
+"""Several models as one: the mean of the probabilities they give to the next piece."""
+
+# B sentences, K beams, V targets, N models
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor, nn
+
+from dragoman.errors import ModelError
+from dragoman.models.api import Model, Rows, State
+
+__all__ = ["Ensemble"]
+
+
+class EnsembleState(State):
+    """The state of each model."""
+
+    def __init__(self, states: Sequence[State]) -> None:
+        self.states = list(states)
+
+    def _each(self, change: Callable[[State], State]) -> EnsembleState:
+        return EnsembleState([change(state) for state in self.states])
+
+    def expand(self, beams: int) -> EnsembleState:
+        """See State."""
+        return self._each(lambda state: state.expand(beams))
+
+    def reorder(self, parents_BK: Tensor) -> EnsembleState:
+        """See State."""
+        return self._each(lambda state: state.reorder(parents_BK))
+
+    def keep(self, sentences_B: Tensor) -> EnsembleState:
+        """See State."""
+        return self._each(lambda state: state.keep(sentences_B))
+
+
+class Ensemble(Model):
+    """Models over the same ids, for search; it has no weights of its own and is not trained."""
+
+    def __init__(self, models: Sequence[Model]) -> None:
+        super().__init__()
+        first = models[0]
+        for other in models[1:]:
+            if (other.vocabulary, other.targets) != (first.vocabulary, first.targets):
+                raise ModelError(
+                    f"an ensemble needs one vocabulary; these have {first.vocabulary:,} and "
+                    f"{other.vocabulary:,} ids"
+                )
+        self.models = nn.ModuleList(models)
+        self.vocabulary, self.targets = first.vocabulary, first.targets
+
+    def _each(self) -> list[Model]:
+        return [model for model in self.models if isinstance(model, Model)]
+
+    def features(self, source: Rows, target: Rows) -> Tensor:
+        """The features of all, one after another: what `log_probabilities` takes apart."""
+        return torch.cat([model.features(source, target) for model in self._each()], -1)
+
+    def logits(self, features: Tensor) -> Tensor:
+        """The logarithm of the mean probability, from all features."""
+        widths = [model.output_weight().shape[1] for model in self._each()]
+        parts = zip(self._each(), features.split(widths, -1), strict=True)
+        return _mean([model.log_probabilities(part) for model, part in parts])
+
+    def log_probabilities(self, features: Tensor) -> Tensor:
+        """See Model; `logits` is normalised already."""
+        return self.logits(features)
+
+    def start(self, source: Rows) -> EnsembleState:
+        """See Model."""
+        return EnsembleState([model.start(source) for model in self._each()])
+
+    def step(self, ids_BK: Tensor, state: State) -> tuple[Tensor, EnsembleState]:
+        """See Model."""
+        assert isinstance(state, EnsembleState)
+        steps = [
+            model.step(ids_BK, one) for model, one in zip(self._each(), state.states, strict=True)
+        ]
+        return _mean([log_probs for log_probs, _ in steps]), EnsembleState([s for _, s in steps])
+
+
+def _mean(log_probs: Sequence[Tensor]) -> Tensor:
+    return torch.stack(list(log_probs)).logsumexp(0) - math.log(len(log_probs))

@@ -1,0 +1,1 @@
+"""Trees: reading, cleaning, and writing them as sequences."""

@@ -1,0 +1,163 @@
+"""Words in, trees out: what the command line, the server and evaluation call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dragoman.config import Config
+from dragoman.errors import ModelError
+from dragoman.memory import keep_freed_memory
+from dragoman.model_directory import LoadedModel, load_model
+from dragoman.models import Model
+from dragoman.models.ensemble import Ensemble
+from dragoman.search import Hypothesis, SearchOptions, search
+from dragoman.search.grammar import constrain
+from dragoman.search.many import search_many
+from dragoman.text.trees.bracketing import bracketing
+from dragoman.text.trees.tokenizer import TreeTokenizer
+from dragoman.text.trees.tree import Tree
+from dragoman.text.trees.words import split_words
+from dragoman.translate.device import pick
+
+__all__ = ["Parse", "Parser", "load_parser"]
+
+
+@dataclass(frozen=True, slots=True)
+class Parse:
+    """One tree of one sentence."""
+
+    words: tuple[str, ...]
+    tree: Tree
+    score: float
+    """Log-probability / length penalty."""
+    log_prob: float
+    actions: int
+    """How many made the tree."""
+    alternatives: tuple[Parse, ...] = ()
+    """With n_best: the others, best first."""
+
+    @property
+    def confidence(self) -> float:
+        """The probability of an action, the geometric mean over the tree's."""
+        from math import exp
+
+        return exp(self.log_prob / (self.actions + 1))
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON holds it."""
+        table: dict[str, Any] = {
+            "words": list(self.words),
+            "tree": bracketing(self.tree),
+            "score": round(self.score, 6),
+            "confidence": round(self.confidence, 6),
+        }
+        if self.alternatives:
+            table["alternatives"] = [other.to_dict() for other in self.alternatives]
+        return table
+
+
+class Parser:
+    """A loaded model that parses; every sentence of at least one word gets a tree of its words."""
+
+    def __init__(self, loaded: LoadedModel, *others: LoadedModel) -> None:
+        if not isinstance(loaded.tokenizer, TreeTokenizer):
+            raise ModelError(f"{loaded.path}: a translator; use it with dragoman translate")
+        for other in others:
+            if other.tokenizer != loaded.tokenizer:
+                raise ModelError(
+                    f"{other.path}: has other pieces or labels than {loaded.path}; an ensemble is "
+                    "trained on one prepared treebank"
+                )
+        self.tokenizer: TreeTokenizer = loaded.tokenizer
+        self.model: Model = (
+            Ensemble([loaded.model, *(o.model for o in others)]) if others else loaded.model
+        )
+        self.config: Config = loaded.config
+        self.card: dict[str, Any] = loaded.card
+        self.path: Path = loaded.path
+        self.warn: Callable[[str], None] = lambda message: None
+        """Told of a sentence longer than any the model has seen."""
+
+    def parse(
+        self,
+        sentences: Sequence[Sequence[str]],
+        *,
+        beam: int | None = None,
+        n_best: int = 1,
+        length_penalty: float | None = None,
+    ) -> list[Parse | None]:
+        """The trees of sentences that are split into words; None of one without words.
+
+        What is not given is as the model's config says.
+        """
+        changes: dict[str, Any] = {
+            "beam": beam if beam is not None else max(self.config.search.beam, n_best),
+            "n_best": n_best,
+            "length_penalty": length_penalty,
+        }
+        options = SearchOptions.from_config(
+            self.config.search, **{k: v for k, v in changes.items() if v is not None}
+        )
+        there = [i for i, words in enumerate(sentences) if words]
+        sources = [self.tokenizer.source(sentences[i]) for i in there]
+        ids = self.tokenizer.encode_batch(sources)
+        self._warn_of_long(ids)
+        found = search_many(
+            self.model,
+            ids,
+            lambda rows, prefixes, constraint: search(
+                self.model, rows, options, prefixes=prefixes, constraint=constraint
+            ),
+            batch_tokens=self.config.search.batch_tokens,
+            constrain=constrain(self.tokenizer, sources, self.model),
+        )
+        results: list[Parse | None] = [None] * len(sentences)
+        for i, hypotheses in zip(there, found, strict=True):
+            best, *rest = (self._parse(sentences[i], one) for one in hypotheses)
+            results[i] = Parse(
+                best.words, best.tree, best.score, best.log_prob, best.actions, tuple(rest)
+            )
+        return results
+
+    def parse_lines(
+        self, lines: Iterable[str], *, tokenized: bool = False, window: int = 2000, **options: Any
+    ) -> Iterator[Parse | None]:
+        """Parse any number of lines, in order, holding one window of them in memory.
+
+        A line is running text, or, `tokenized`, words with white space between them.
+        """
+        split = str.split if tokenized else split_words
+        waiting: list[list[str]] = []
+        size = 0
+        for line in lines:
+            waiting.append(split(line))
+            size += len(line)
+            if len(waiting) >= window or size > 1_000_000:
+                yield from self.parse(waiting, **options)
+                waiting, size = [], 0
+        if waiting:
+            yield from self.parse(waiting, **options)
+
+    def _parse(self, words: Sequence[str], found: Hypothesis) -> Parse:
+        tree = self.tokenizer.tree(found.ids, words)
+        return Parse(tuple(words), tree, found.score, found.log_prob, len(found.ids))
+
+    def _warn_of_long(self, sentences: Sequence[Sequence[int]]) -> None:
+        limit = self.config.data.max_length
+        if count := sum(len(ids) > limit for ids in sentences):
+            self.warn(
+                f"{count} of {len(sentences)} sentences have more than {limit} pieces, longer than "
+                "any the model has learned from; their trees may be poor"
+            )
+
+
+def load_parser(*paths: Path | str, device: str = "auto") -> Parser:
+    """The parser in a model directory, or the one of a run; several are an ensemble."""
+    device = pick(device)
+    if device == "cpu":
+        keep_freed_memory()
+    first, *others = (load_model(path, device) for path in paths)
+    return Parser(first, *others)
