@@ -87,7 +87,10 @@ def test_no_command_at_all_gives_help(command: Command) -> None:
         ("train a b --preset smal", "dragoman: there is no preset 'smal'; did you mean 'small'?\n"),
         ("train", "dragoman: nothing to train on; name two aligned files, as in: dragoman train "),
         ("train a b --resume c", "dragoman: --resume RUN needs nothing but --set; its files are"),
-        ("evaluate m", "dragoman: --reference is needed: the file of correct translations\n"),
+        (
+            "evaluate m",
+            "dragoman: --reference is needed: the file of correct translations, or trees\n",
+        ),
         ("evaluate --reference r", "dragoman: give a model, or --hypotheses with translations, "),
         ("evaluate m --reference r", "dragoman: --source is needed: the file to translate\n"),
         ("demo --language xx", "dragoman: the phrasebook has no language 'xx'; choose from de, ko"),

@@ -11,8 +11,9 @@ import os
 import re
 import sys
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
@@ -29,6 +30,9 @@ from dragoman.console import (
     show,
 )
 from dragoman.errors import ConfigError, DragomanError, ModelError
+
+if TYPE_CHECKING:
+    from dragoman.config import Config
 
 app = typer.Typer(
     help="Turn two aligned text files into a translator.",
@@ -107,12 +111,22 @@ def demo(
         Path | None, typer.Option(help="Where to put everything; default: runs/demo-LANGUAGE.")
     ] = None,
     language: Annotated[str, typer.Option(help="Translate English to: de or ko.")] = "de",
+    task: Annotated[
+        str, typer.Option(metavar="TASK", help="translation, or parsing: train a parser instead.")
+    ] = "translation",
     steps: Annotated[int | None, typer.Option(help="Training steps, if not the preset's.")] = None,
 ) -> None:
-    """Train and try a translator on the phrasebook.
+    """Train and try a translator, or a parser, on the phrasebook.
 
     Minutes on a laptop; what is there already is continued.
     """
+    if task == "parsing":
+        from dragoman.demo_parsing import run_parsing_demo
+
+        run_parsing_demo(out or Path("runs/demo-trees"), steps)
+        return
+    if task != "translation":
+        raise ConfigError(f"--task {task}: there are translation and parsing")
     from dragoman.demo import run_demo
 
     run_demo(out or Path(f"runs/demo-{language}"), language, steps)
@@ -181,6 +195,7 @@ def doctor(
     from dragoman.text.tokenizer import Tokenizer
 
     config = read_config(preset, set_, languages, files)
+    _refuse_parsing(config, "the doctor examines parallel text; dragoman prepare reports on trees")
     with counter() as progress:
         diagnosis = examine(
             open_corpus(files, config.data, add or ()),
@@ -210,6 +225,7 @@ def tokenizer_train(
     from dragoman.text.tokenizer import Tokenizer
 
     config = read_config(preset, set_, languages, files)
+    _refuse_parsing(config, "a parser's pieces are learned by dragoman prepare, with its actions")
     pairs = open_corpus(files, config.data, add or ())
     learned = Tokenizer.train((side for pair in pairs for side in pair[:2]), config.tokenizer)
     with atomic_directory(out) as directory:
@@ -392,6 +408,7 @@ def translate(
 
 
 app.command()(cli_trees.parse)
+app.command()(cli_trees.selftrain)
 
 
 @app.command()
@@ -427,10 +444,14 @@ def evaluate(
     from dragoman.files import atomic_write
 
     if reference is None:
-        raise ConfigError("--reference is needed: the file of correct translations")
+        raise ConfigError("--reference is needed: the file of correct translations, or trees")
     if (model is None) == (hypotheses is None):
         raise ConfigError("give a model, or --hypotheses with translations, and not both")
     if task == "parsing":
+        given = {"source": source, "against": against, "tokenize": tokenize, "lowercase": lowercase}
+        for name, value in given.items():
+            if value:
+                raise ConfigError(f"--{name} means nothing to trees; leave it out")
         cli_trees.evaluate_parser(
             model,
             reference,
@@ -445,6 +466,8 @@ def evaluate(
         return
     if task != "translation":
         raise ConfigError(f"--task {task}: there are translation and parsing")
+    if evalb is not None:
+        raise ConfigError("--evalb is of trees; add --task parsing")
     if source is None and (model is not None or (against is not None and against.is_dir())):
         raise ConfigError("--source is needed: the file to translate")
     found = measure(
@@ -546,11 +569,17 @@ def plot(
 # --- running one ---
 
 
+def _refuse_parsing(config: Config, advice: str) -> None:
+    if config.data.task == "parsing":
+        raise ConfigError(advice)
+
+
 def _spread(arguments: Sequence[str]) -> list[str]:
     """``--valid dev.en dev.de`` as ``--valid dev.en --valid dev.de``; trees come singly."""
     spread: list[str] = []
     rest = list(arguments)
-    if "--task" in rest and "parsing" in rest:
+    options = {*(f"{a}={b}" for a, b in pairwise(rest)), *rest}
+    if any(one.startswith(("--task=parsing", "--preset=parsing")) for one in options):
         return rest
     while rest:
         word = rest.pop(0)

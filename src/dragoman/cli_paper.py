@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shlex
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -221,3 +223,114 @@ def report(out: Out = HERE) -> None:
     from dragoman.paper.report import write_report
 
     show(str(write_report(out)))
+
+
+Trees = Annotated[
+    list[Path] | None,
+    typer.Option(metavar="FILE", help="Trees to train on; may be given again. Also directories."),
+]
+
+
+@paper_app.command()
+def table4(
+    trees: Trees = None,
+    valid: Annotated[
+        list[Path] | None, typer.Option(metavar="FILE", help="Trees to validate and choose on.")
+    ] = None,
+    test: Annotated[
+        list[Path] | None, typer.Option(metavar="FILE", help="Trees to score on; default: --valid.")
+    ] = None,
+    wsj: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="The Wall Street Journal's: 02-21, 22 and 23."),
+    ] = None,
+    preset: Annotated[
+        list[str] | None,
+        typer.Option(help="Train this one; again for more. Default: parsing and parsing-small."),
+    ] = None,
+    assignments: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Change a setting of all presets."),
+    ] = None,
+    search: Annotated[
+        bool, typer.Option("--search", help="Choose dropout, learning rate and beam on --valid.")
+    ] = False,
+    no_train: Annotated[
+        bool, typer.Option("--no-train", help="Only score --model and --trees-of.")
+    ] = False,
+    model: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=DIR", help="Score this parser too; again for more."),
+    ] = None,
+    trees_of: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=FILE", help="Score another parser's trees of the test set too."),
+    ] = None,
+    jobs: Jobs = None,
+    out: Out = HERE,
+    as_json: Json = False,
+) -> None:
+    """Constituency parsers: F1, speed and size beside the paper's.
+
+    Without trees only the paper's rows. The Wall Street Journal's trees are the LDC's (LDC99T42)
+    and need its licence; Dragoman does not carry them. Interrupted, it is continued by the same
+    command.
+    """
+    from dragoman.paper import table4 as table
+
+    if not (trees or valid or test or wsj or preset or model or trees_of):
+        shown = table.paper_grid()
+        show(_as_json(shown) if as_json else f"{shown.text()}\n{table.LICENCE}")
+        return
+    if wsj is not None and (trees or valid or test):
+        raise ConfigError("--wsj has its own --trees, --valid and --test; leave them out")
+    if wsj is not None:
+        treebanks = table.Treebanks.of_wsj(wsj)
+    else:
+        treebanks = table.Treebanks.of_files(trees or (), valid or (), test or ())
+    trained = [] if no_train else (preset or (table.PRESETS if treebanks.train else []))
+    name = f"table4-{treebanks.name}"
+    found = table.measure(
+        treebanks,
+        out / name,
+        presets=table.load_presets(trained, assignments or ()),
+        models=_named("--model", model or []),
+        trees=_named("--trees-of", trees_of or []),
+        search=search,
+        jobs=1 if jobs is None else jobs,
+        say=say,
+        command=_again(
+            {"--trees": trees, "--valid": valid, "--test": test, "--wsj": [wsj] if wsj else []},
+            {"--preset": preset, "--set": assignments, "--model": model, "--trees-of": trees_of},
+            {"--search": search, "--no-train": no_train},
+        ),
+    )
+    picture = out / f"{name}.png"
+    table.draw(found, picture)
+    _keep(out, name, found.to_json())
+    _tell(out, table.render(found), found.to_json(), picture, as_json)
+
+
+def _named(option: str, texts: list[str]) -> dict[str, Path]:
+    """What stands after the names that an option gives."""
+    found: dict[str, Path] = {}
+    for text in texts:
+        name, equals, path = text.partition("=")
+        if not (name and equals and path):
+            raise ConfigError(f"{option} {text}: needs a name, as in {option} mine={text}")
+        if name in found:
+            raise ConfigError(f"{option} {text}: there is a {name} already; choose another name")
+        found[name] = Path(path)
+    return found
+
+
+def _again(
+    files: Mapping[str, Sequence[Path] | None],
+    texts: Mapping[str, Sequence[str] | None],
+    flags: Mapping[str, bool],
+) -> str:
+    """The command with these options."""
+    words = ["dragoman", "paper", "table4"]
+    for option, values in (*files.items(), *texts.items()):
+        words += [word for value in values or () for word in (option, str(value))]
+    return shlex.join([*words, *(flag for flag, on in flags.items() if on)])

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dragoman.console import read_lines, say, show
+from dragoman.console import counter, read_lines, say, show
 from dragoman.errors import ConfigError
 
 if TYPE_CHECKING:
     from dragoman.translate.parser import Parse, Parser
 
-__all__ = ["evaluate_parser", "load_parser", "parse"]
+__all__ = ["evaluate_parser", "load_parser", "parse", "selftrain"]
 
 
 def load_parser(paths: list[Path], device: str) -> Parser:
@@ -133,3 +133,122 @@ def evaluate_parser(
     if out is not None:
         atomic_write(out, "".join(f"{bracketing(tree) if tree else ''}\n" for tree in trees))
     show(scores.to_json() if as_json else str(scores))
+
+
+def selftrain(
+    models: Annotated[
+        list[Path], typer.Argument(help="A parser; or several on one prepared treebank.")
+    ],
+    trees: Annotated[list[Path], typer.Option(metavar="TREES", help="Gold trees to learn from.")],
+    text: Annotated[
+        list[Path],
+        typer.Option(metavar="FILE", help="Raw text, a sentence a line; again for more."),
+    ],
+    out: Annotated[Path, typer.Option(help="The directory of all stages; continued if begun.")],
+    valid: Annotated[
+        list[Path] | None, typer.Option(metavar="TREES", help="Gold trees to validate on.")
+    ] = None,
+    test: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="TREES", help="More, scored at every validation, never chosen by."),
+    ] = None,
+    tokenized: Annotated[
+        bool, typer.Option("--tokenized", help="Words are separated by spaces already.")
+    ] = False,
+    shortest: Annotated[int, typer.Option(help="Fewest words of a sentence.")] = 3,
+    longest: Annotated[int, typer.Option(help="Most words of a sentence.")] = 60,
+    limit: Annotated[int | None, typer.Option(help="Parse so many sentences at most.")] = None,
+    beam: Annotated[int, typer.Option(help="Hypotheses kept; 1 is greedy.")] = 1,
+    agree: Annotated[
+        bool, typer.Option("--agree", help="Only trees that every model finds by itself.")
+    ] = False,
+    keep: Annotated[
+        float | None,
+        typer.Option(
+            help="Share of trees to keep, the most confident; default: 0.5, or all with --agree."
+        ),
+    ] = None,
+    threshold: Annotated[
+        float | None, typer.Option(help="Or: keep trees of at least this confidence.")
+    ] = None,
+    gold_weight: Annotated[
+        int, typer.Option(help="How often a gold tree is seen for each automatic one.")
+    ] = 1,
+    new_tokenizer: Annotated[
+        bool, typer.Option("--new-tokenizer", help="Learn pieces and labels anew from all trees.")
+    ] = False,
+    preset: Annotated[
+        str | None, typer.Option(help="A preset or a .toml file; default: the model's settings.")
+    ] = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="SECTION.KEY=VALUE", help="Change a setting."),
+    ] = None,
+    parse_only: Annotated[
+        bool, typer.Option("--parse-only", help="Stop when the automatic trees are there.")
+    ] = False,
+    window: Annotated[int, typer.Option(help="Sentences parsed between two savings.")] = 2000,
+    device: Annotated[
+        str, typer.Option(help="To parse on: cpu, cuda, or auto: the GPU if any.")
+    ] = ("auto"),
+    quiet: Annotated[bool, typer.Option("--quiet", help="Say only what matters.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Parse raw text, and train a new parser on gold and automatic trees (§6.3).
+
+    Interrupted at any moment, the same command goes on; docs/selftraining.md.
+    """
+    from dragoman.config import load_preset
+    from dragoman.selftrain import Plan
+    from dragoman.selftrain import selftrain as teach
+
+    plan = Plan(
+        models=models,
+        trees=trees,
+        text=text,
+        valid=valid or (),
+        test=test or (),
+        tokenized=tokenized,
+        shortest=shortest,
+        longest=longest,
+        limit=limit,
+        beam=beam,
+        agree=agree,
+        window=window,
+        keep=keep,
+        threshold=threshold,
+        gold_weight=gold_weight,
+        new_tokenizer=new_tokenizer,
+        config=load_preset(preset) if preset else None,
+        assignments=set_ or (),
+    )
+
+    def tell(message: str) -> None:
+        if sys.stderr.isatty():
+            print("\r\x1b[K", end="", file=sys.stderr)  # a counter may stand there
+        if not quiet:
+            say(message)
+
+    try:
+        with counter() as progress:
+            found = teach(
+                plan,
+                out,
+                device=device,
+                parse_only=parse_only,
+                quiet=quiet,
+                tell=tell,
+                progress=progress,
+            )
+    except KeyboardInterrupt:
+        tell(f"stopped; the same command goes on in {out}")
+        raise
+    if found.outcome is not None and found.outcome.signal is not None:
+        raise typer.Exit(128 + found.outcome.signal)
+    if as_json:
+        show(
+            {"text": found.text, "automatic": found.automatic, "trees": str(found.trees)}
+            | {"model": found.model and str(found.model)}
+        )
+    else:
+        show(str(found.model or found.trees))

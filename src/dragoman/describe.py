@@ -28,9 +28,15 @@ def _model(path: Path) -> dict[str, Any]:
     loaded = load_model(path)
     m = loaded.config.model
     languages = loaded.config.data.languages
+    actions = loaded.tokenizer.actions
+    task = (
+        {"languages": " → ".join(languages) if languages else "not told"}
+        if actions is None
+        else {"task": "parsing", "actions": f"{len(actions)} ({actions.order.name})"}
+    )
     return {
         "kind": "model",
-        "languages": " → ".join(languages) if languages else "not told",
+        **task,
         "architecture": f"{m.architecture}, {m.encoder_layers}+{m.decoder_layers} layers, d_model "
         f"{m.d_model}, d_ff {m.d_ff}, {m.heads} heads",
         "pieces": f"{len(loaded.tokenizer):,} ({loaded.tokenizer.kind})",

@@ -109,7 +109,9 @@ def _read_card(path: Path) -> dict[str, Any]:
 def _render(card: dict[str, Any], config: Config) -> str:
     """The card as a page."""
     languages = config.data.languages
-    title = f"{languages[0]} → {languages[1]}" if languages else "Translator"
+    parses = config.data.task == "parsing"
+    other = "Parser" if parses else "Translator"
+    title = f"{languages[0]} → {languages[1]}" if languages else other
     model = config.model
     lines = [
         f"# {title}",
@@ -122,7 +124,7 @@ def _render(card: dict[str, Any], config: Config) -> str:
         *(f"| {key.replace('_', ' ')} | {_cell(value)} |" for key, value in card.items()),
         "",
         "```",
-        "echo 'Some text.' | dragoman translate PATH_TO_THIS_DIRECTORY",
+        f"echo 'Some text.' | dragoman {'parse' if parses else 'translate'} PATH_TO_THIS_DIRECTORY",
         "```",
         "",
     ]

@@ -41,7 +41,7 @@ def test_every_benchmark_has_help(command: Command) -> None:
 def test_a_step_is_measured_and_told_in_plain_lines(arguments: list[str], command: Command) -> None:
     text = good(command(*arguments, "--set", "model.d_model=64"))
     for line in (
-        r"device: CPU, 1 threads, torch \S+, fp32",
+        r"device: CPU, 1 thread, torch \S+, fp32",
         r"preset: \S+tiny.toml, 0.\d\dM parameters",
         r"speed: [\d,]+ target tokens/s \(median of 3 rounds of 2 steps, spread [\d.]+%\)",
         r"step: [\d.]+ ms for \d+ target tokens \(fill: source 0.9\d+, target 0.9\d+\)",

@@ -64,7 +64,7 @@ def test_an_empty_report_says_how_to_fill_it(command: Command, tmp_path: Path) -
     assert page.links == page.anchors
     for name in ("table1", "table2", "table3 --data DIR", "figures MODEL"):
         assert f"dragoman paper {name}" in page.text
-    assert page.text.count("Not measured yet") == 5
+    assert page.text.count("Not measured yet") == 6
 
 
 def test_a_report_holds_what_was_measured_and_needs_nothing_beside_it(

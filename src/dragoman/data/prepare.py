@@ -424,6 +424,8 @@ def _encode_valid(
             f"{corpus.name}: none of its {len(everything)} pairs can be validated on; all are "
             f"empty or longer than data.max_length = {data.max_length} pieces"
         )
+    if corpus.malformed:
+        raise DataError(corpus.malformed[0])  # a set that is scored must be whole
     _write_texts(writer.directory, everything)
     return hashes, outside
 

@@ -44,11 +44,12 @@ class Treebank(Corpus):
 
 
 def treebank(paths: Sequence[str | Path]) -> Corpus:
-    """The trees in these files, and in all files of a directory, one file after another."""
+    """The trees in these files, and in all files of a directory that are not hidden."""
     files: list[Path] = []
     for path in map(Path, paths):
         if path.is_dir():
             found = sorted(file for file in path.rglob("*") if file.is_file())
+            found = [file for file in found if not _is_hidden(file.relative_to(path))]
             if not found:
                 raise DataError(f"{path}: an empty directory; name a file of trees")
             files += found
@@ -59,3 +60,7 @@ def treebank(paths: Sequence[str | Path]) -> Corpus:
     if not files:
         raise DataError("name a file of trees")
     return Treebank(files[0]) if len(files) == 1 else Concatenated(list(map(Treebank, files)))
+
+
+def _is_hidden(path: Path) -> bool:
+    return any(part.startswith(".") for part in path.parts)

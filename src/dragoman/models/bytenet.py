@@ -1,6 +1,6 @@
 """ByteNet, of "Neural Machine Translation in Linear Time" (Kalchbrenner et al., arXiv 1610.10099).
 
-Sections are of that paper. A "column" is a position of the unfolded source.
+Sections are of that paper's second version. A "column" is a position of the unfolded source.
 """
 
 # R rows, S source length, T target length, L either, B sentences, K beams, P history,

@@ -40,7 +40,7 @@ class Pieces(nn.Embedding):
 
 
 class Embedding(nn.Module):
-    """Pieces plus learned positions, then dropout (§3.1)."""
+    """Pieces plus learned positions (§3.1), then dropout (§4.2)."""
 
     def __init__(self, config: ModelConfig, pieces: Pieces) -> None:
         super().__init__()

@@ -47,8 +47,9 @@ class Ensemble(Model):
         for other in models[1:]:
             if (other.vocabulary, other.targets) != (first.vocabulary, first.targets):
                 raise ModelError(
-                    f"an ensemble needs one vocabulary; these have {first.vocabulary:,} and "
-                    f"{other.vocabulary:,} ids"
+                    "an ensemble needs one vocabulary; these have "
+                    f"{first.vocabulary:,} and {other.vocabulary:,} ids, "
+                    f"{first.targets:,} and {other.targets:,} of them targets"
                 )
         self.models = nn.ModuleList(models)
         self.vocabulary, self.targets = first.vocabulary, first.targets

@@ -5,7 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["TABLE_1", "TABLE_2", "TABLE_3", "Complexity", "Score", "Variation"]
+__all__ = [
+    "TABLE_1",
+    "TABLE_2",
+    "TABLE_3",
+    "TABLE_4",
+    "Complexity",
+    "ParserScore",
+    "Score",
+    "Variation",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,4 +94,29 @@ TABLE_3: Final = (
     Variation("D", "smoothing 0.2", "table3-d-smoothing-0.2", 5.47, 25.7),
     Variation("E", "learned positions", "table3-e-learned", 4.92, 25.7),
     Variation("big", "6 layers, d_model 1024, 16 heads", "big", 4.33, 26.4, 213),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ParserScore:
+    """A row of Table 4: F1 on section 23 of the Wall Street Journal."""
+
+    parser: str
+    training: str
+    f1: float
+
+
+TABLE_4: Final = (
+    ParserScore("Vinyals & Kaiser et al. (2014)", "WSJ only", 88.3),
+    ParserScore("Petrov et al. (2006)", "WSJ only", 90.4),
+    ParserScore("Zhu et al. (2013)", "WSJ only", 90.4),
+    ParserScore("Dyer et al. (2016)", "WSJ only", 91.7),
+    ParserScore("Transformer (4 layers)", "WSJ only", 91.3),
+    ParserScore("Zhu et al. (2013)", "semi-supervised", 91.3),
+    ParserScore("Huang & Harper (2009)", "semi-supervised", 91.3),
+    ParserScore("McClosky et al. (2006)", "semi-supervised", 92.1),
+    ParserScore("Vinyals & Kaiser et al. (2014)", "semi-supervised", 92.1),
+    ParserScore("Transformer (4 layers)", "semi-supervised", 92.7),
+    ParserScore("Luong et al. (2015)", "multi-task", 93.0),
+    ParserScore("Dyer et al. (2016)", "generative", 93.3),
 )

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from dragoman.errors import DataError
 from dragoman.files import atomic_write
-from dragoman.paper import table1, table2, table3
+from dragoman.paper import table1, table2, table3, table4
 from dragoman.paper.dot_products import DotProducts
 from dragoman.paper.figures import DOT_PRODUCTS, LIST, read_list
 from dragoman.paper.grid import Grid
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 def write_report(out: Path) -> Path:
     """Write report.html beside the results in `out`; what is not there yet says how to get it."""
-    sections = [_table1(out), *_table2(out), *_table3(out), *_figures(out)]
+    sections = [_table1(out), *_table2(out), *_table3(out), *_table4(out), *_figures(out)]
     text = page(
         "Attention Is All You Need, measured again",
         "The tables and figures of the paper, each beside what was measured here, with the "
@@ -125,6 +125,30 @@ def _table3(out: Path) -> Iterator[Section]:
             f"dragoman paper table3 --data {found.corpus} --seeds {len(found.seeds)} "
             f"--steps {found.base.training.steps}",
             [table3.grid(found), picture, table3.finding_grid(table3.findings(found))],
+        )
+
+
+def _table4(out: Path) -> Iterator[Section]:
+    lead = (
+        "English constituency parsing: a tree is a sequence of actions, and the Transformer writes "
+        f"it as it writes a translation. {table4.LICENCE}"
+    )
+    files = sorted(out.glob("table4-*.json"))
+    if not files:
+        yield Section(
+            "Table 4", lead, "dragoman paper table4 --trees TRAIN --valid DEV --test TEST"
+        )
+    for file in files:
+        found = _read(file, table4.Table4.from_json)
+        picture = Picture(
+            file.with_suffix(".png"), "F1 by sentence length, and F1 beside the paper's rows."
+        )
+        scores, *others = table4.grids(found)
+        yield Section(
+            f"Table 4: {file.stem.removeprefix('table4-')}",
+            lead,
+            found.command,
+            [scores, picture, *others],
         )
 
 

@@ -94,7 +94,8 @@ def describe_device(device: torch.device) -> str:
     """The device by its name, a CPU with the threads in use."""
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
-    return f"CPU, {torch.get_num_threads()} threads"
+    threads = torch.get_num_threads()
+    return f"CPU, {threads} thread{'s' if threads > 1 else ''}"
 
 
 def cores() -> int:

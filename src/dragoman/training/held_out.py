@@ -35,7 +35,10 @@ def keep(run: Path, sets: Sequence[Sequence[Path]], config: DataConfig) -> None:
         if name in names:
             raise DataError(f"{files[0]}: another --test is called {name}; rename one")
         names.add(name)
-        pairs = [(pair.source, pair.target) for pair in open_corpus(files, config)]
+        read = open_corpus(files, config)
+        pairs = [(pair.source, pair.target) for pair in read]
+        if read.malformed:
+            raise DataError(read.malformed[0])  # a set that is scored must be whole
         if not pairs:
             raise DataError(f"{files[0]}: no pairs; leave out this --test")
         lines = (json.dumps({"source": s, "target": t}, ensure_ascii=False) for s, t in pairs)

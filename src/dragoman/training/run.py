@@ -134,7 +134,8 @@ def _refuse_other_data(directory: Path) -> None:
 def _read(config: Config, paths: Sequence[Path]) -> tuple[Config, Corpus]:
     if not paths:
         raise ConfigError(
-            "nothing to train on; name two aligned files, as in: dragoman train corpus.en corpus.de"
+            "nothing to train on; name two aligned files, as in: dragoman train corpus.en "
+            "corpus.de, or with --task parsing a file of trees"
         )
     if not config.data.languages and (codes := guess_languages(paths)):
         config = dataclasses.replace(config, data=dataclasses.replace(config.data, languages=codes))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from string import whitespace
 from typing import Any
 
 from dragoman.config import Config
-from dragoman.errors import ModelError
+from dragoman.errors import DataError, ModelError
 from dragoman.memory import keep_freed_memory
 from dragoman.model_directory import LoadedModel, load_model
 from dragoman.models import Model
@@ -91,8 +92,10 @@ class Parser:
     ) -> list[Parse | None]:
         """The trees of sentences that are split into words; None of one without words.
 
-        What is not given is as the model's config says.
+        What is not given is as the model's config says. Where a beam holds fewer than n_best
+        different trees, those are all.
         """
+        _check_words(sentences)
         changes: dict[str, Any] = {
             "beam": beam if beam is not None else max(self.config.search.beam, n_best),
             "n_best": n_best,
@@ -101,6 +104,8 @@ class Parser:
         options = SearchOptions.from_config(
             self.config.search, **{k: v for k, v in changes.items() if v is not None}
         )
+        if n_best > 1:  # a unary chain may be one action or several, so a tree may be found twice
+            options = replace(options, n_best=options.beam)
         there = [i for i, words in enumerate(sentences) if words]
         sources = [self.tokenizer.source(sentences[i]) for i in there]
         ids = self.tokenizer.encode_batch(sources)
@@ -116,10 +121,8 @@ class Parser:
         )
         results: list[Parse | None] = [None] * len(sentences)
         for i, hypotheses in zip(there, found, strict=True):
-            best, *rest = (self._parse(sentences[i], one) for one in hypotheses)
-            results[i] = Parse(
-                best.words, best.tree, best.score, best.log_prob, best.actions, tuple(rest)
-            )
+            best, *rest = self._different(sentences[i], hypotheses)[:n_best]
+            results[i] = replace(best, alternatives=tuple(rest))
         return results
 
     def parse_lines(
@@ -129,7 +132,7 @@ class Parser:
 
         A line is running text, or, `tokenized`, words with white space between them.
         """
-        split = str.split if tokenized else split_words
+        split = str.split if tokenized else self.split
         waiting: list[list[str]] = []
         size = 0
         for line in lines:
@@ -141,9 +144,20 @@ class Parser:
         if waiting:
             yield from self.parse(waiting, **options)
 
-    def _parse(self, words: Sequence[str], found: Hypothesis) -> Parse:
-        tree = self.tokenizer.tree(found.ids, words)
-        return Parse(tuple(words), tree, found.score, found.log_prob, len(found.ids))
+    def _different(self, words: Sequence[str], hypotheses: Sequence[Hypothesis]) -> list[Parse]:
+        """The parses, best first, a tree once."""
+        parses: dict[str, Parse] = {}
+        for one in hypotheses:
+            tree = self.tokenizer.tree(one.ids, words)
+            parse = Parse(tuple(words), tree, one.score, one.log_prob, len(one.ids))
+            parses.setdefault(bracketing(tree), parse)
+        return list(parses.values())
+
+    def split(self, line: str) -> list[str]:
+        """The words of running text, with hyphens apart if the treebank has a tag for them."""
+        actions = self.tokenizer.actions
+        hyphens_apart = not actions.order.tags or "_HYPH" in actions.names
+        return split_words(line, hyphens_apart=hyphens_apart)
 
     def _warn_of_long(self, sentences: Sequence[Sequence[int]]) -> None:
         limit = self.config.data.max_length
@@ -152,6 +166,16 @@ class Parser:
                 f"{count} of {len(sentences)} sentences have more than {limit} pieces, longer than "
                 "any the model has learned from; their trees may be poor"
             )
+
+
+def _check_words(sentences: Sequence[Sequence[str]]) -> None:
+    for number, words in enumerate(sentences, 1):
+        for word in words:
+            if not word or not set(whitespace).isdisjoint(word):
+                raise DataError(
+                    f"sentence {number}: {word!r} is no word; a word is not empty and has no white "
+                    "space in it"
+                )
 
 
 def load_parser(*paths: Path | str, device: str = "auto") -> Parser:

@@ -41,21 +41,45 @@ def read_trees(
     `complain`, a tree that cannot be read is reported and left out, and reading goes on with the
     next line that starts with a bracket. Leaves that are equal may be one object.
     """
+    return _read(enumerate(lines, 1), name, complain)
+
+
+def _read(
+    lines: Iterable[tuple[int, str]],
+    name: str,
+    complain: Callable[[DataError], None] | None,
+    *,
+    ends_trees: bool = False,
+) -> Iterator[Tree]:
+    """As `read_trees`, of numbered lines; one that starts with a bracket may end an open tree."""
     reader = _Reader()
     lost = False
-    for number, line in enumerate(lines, 1):
+    since: list[tuple[int, str]] = []  # the lines of the tree that is open
+    for number, line in lines:
         if lost and not line.startswith("("):
             continue
         lost = False
-        if not reader.open and line.lstrip().startswith(_COMMENTS):
-            continue
+        if ends_trees and reader.open and line.startswith("("):
+            _report(complain, _unclosed(name, reader.open))
+            reader = _Reader()
+        if not reader.open:
+            since.clear()
+            if line.lstrip().startswith(_COMMENTS):
+                continue
+        if complain is not None:
+            since.append((number, line))
         try:
             yield from reader.trees(line, number)
         except _MalformedError as error:
             _report(complain, DataError(f"{name}, line {number}, column {error.column}: {error}"))
             reader, lost = _Reader(), True
     if reader.open:
-        _report(complain, _unclosed(name, reader.open))
+        if len(since) > 1 and not ends_trees:  # a lost bracket must not cost all that follows
+            before = reader.open[0].column - 1
+            since[0] = (since[0][0], " " * before + since[0][1][before:])
+            yield from _read(since, name, complain, ends_trees=True)
+        else:
+            _report(complain, _unclosed(name, reader.open))
 
 
 class _MalformedError(Exception):

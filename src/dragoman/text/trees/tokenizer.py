@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any, TypeAlias
 
 from dragoman.config import TokenizerConfig, TreesConfig
-from dragoman.errors import ConfigError, ModelError
+from dragoman.errors import ConfigError, DragomanError, ModelError
 from dragoman.text.normalization import Form
 from dragoman.text.symbols import FIRST
 from dragoman.text.tokenizer import Kind, Tokenizer
@@ -40,7 +40,7 @@ class TreeTokenizer(Tokenizer):
         try:
             self.actions = Actions.from_data(trees)
             self._collapse = bool(trees["collapse_unary"])
-        except (KeyError, TypeError, ValueError):
+        except (DragomanError, KeyError, TypeError, ValueError):
             raise ModelError("the actions of its trees cannot be read; train it again") from None
         if self.symbols[: len(self.actions)] != _symbols(len(self.actions)):
             raise ModelError("not the tokeniser of these actions; copy the directory again")

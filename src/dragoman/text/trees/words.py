@@ -80,7 +80,7 @@ _PERIOD: Final = rf"\. (?! \. | {_LETTER} )"
 _LINE_GOES_ON: Final = r"""(?! (?: ["'”’»)\]}] | [^\S\n] )*+ (?: \n | \Z ) )"""
 _ABBREVIATIONS: Final = rf"""
     [^\W\d_]{{1,3}} (?:\.[^\W\d_]{{1,3}})++ {_PERIOD}
-  | (?: (?i: al | approx | ca | cf | etc | v | viz | vs )
+  | (?: al | [Aa]pprox | ca | [Cc]f | [Ee]tc | v | viz | vs
       | Mr | Mrs | Ms | Mx | Drs? | Prof | Mlle | Mme | Jr | Sr | Inc | Corp | Ltd | Bros
     ) {_PERIOD}
     # at the end of a line these are words
