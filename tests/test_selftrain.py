@@ -24,6 +24,7 @@ from dragoman.selftrain.choice import choose
 from dragoman.selftrain.sentences import gather
 from dragoman.text.trees.bracketing import bracketing, parse_tree
 from dragoman.text.trees.tree import leaves
+from dragoman.text.trees.words import split_words
 from dragoman.training.run import train
 from dragoman.translate.parser import load_parser
 
@@ -136,7 +137,7 @@ def test_sentences_are_dropped_for_what_they_are_and_counted(files: Files, tmp_p
     lines = ["a b", "a b c", "a  b c", "", long, gold, valid, "x y z", "not read for the limit"]
     raw = write(tmp_path / "raw", lines)
     plan = files.plan(text=[raw], tokenized=True, limit=2, longest=7)
-    counts = gather(plan, tmp_path / "text", lambda *_: None)
+    counts = gather(plan, split_words, tmp_path / "text", lambda *_: None)
     assert (tmp_path / "text" / "sentences.txt").read_text() == "a b c\nx y z\n"
     assert counts == {
         "read": 8,
@@ -152,7 +153,7 @@ def test_a_gold_sentence_is_known_however_it_is_cut(files: Files, tmp_path: Path
     gold = write(tmp_path / "gold", ["(S (`` ``) (UH No) ('' '') (VP (MD ca) (RB n't)) (. .))"])
     raw = write(tmp_path / "raw", ['"No" can\'t.', "Yes they can't."])
     plan = files.plan(trees=[gold], text=[raw], shortest=1)
-    assert gather(plan, tmp_path / "text", lambda *_: None)["in the gold trees"] == 1
+    assert gather(plan, split_words, tmp_path / "text", lambda *_: None)["in the gold trees"] == 1
     assert (tmp_path / "text" / "sentences.txt").read_text() == "Yes they ca n't .\n"
 
 
@@ -160,7 +161,7 @@ def test_text_may_be_compressed_and_several_files(files: Files, tmp_path: Path) 
     packed = tmp_path / "raw.gz"
     packed.write_bytes(gzip.compress(b"one two three.\n"))
     plan = files.plan(text=[packed, write(tmp_path / "more", ["four five six."])])
-    gather(plan, tmp_path / "text", lambda *_: None)
+    gather(plan, split_words, tmp_path / "text", lambda *_: None)
     found = (tmp_path / "text" / "sentences.txt").read_text()
     assert found == "one two three .\nfour five six .\n"
 

@@ -18,16 +18,20 @@ if TYPE_CHECKING:
     from dragoman.evaluation.evaluate import Evaluation, evaluate
     from dragoman.training.run import Outcome, resume, train
     from dragoman.translate import Translation, Translator, load
+    from dragoman.translate.parser import Parse, Parser, load_parser
 
 __all__ = [
     "Config",
     "DragomanError",
     "Evaluation",
     "Outcome",
+    "Parse",
+    "Parser",
     "Translation",
     "Translator",
     "evaluate",
     "load",
+    "load_parser",
     "load_preset",
     "resume",
     "train",
@@ -40,10 +44,13 @@ _HOMES = {
     "DragomanError": "errors",
     "Evaluation": "evaluation.evaluate",
     "Outcome": "training.run",
+    "Parse": "translate.parser",
+    "Parser": "translate.parser",
     "Translation": "translate",
     "Translator": "translate",
     "evaluate": "evaluation.evaluate",
     "load": "translate",
+    "load_parser": "translate.parser",
     "load_preset": "config",
     "resume": "training.run",
     "train": "training.run",

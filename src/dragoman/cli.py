@@ -579,7 +579,8 @@ def _spread(arguments: Sequence[str]) -> list[str]:
     spread: list[str] = []
     rest = list(arguments)
     options = {*(f"{a}={b}" for a, b in pairwise(rest)), *rest}
-    if any(one.startswith(("--task=parsing", "--preset=parsing")) for one in options):
+    trees = ("--task=parsing", "--preset=parsing", "--preset=phrasebook-trees")
+    if rest[:1] == ["selftrain"] or any(one.startswith(trees) for one in options):
         return rest
     while rest:
         word = rest.pop(0)

@@ -230,7 +230,7 @@ def selftrain(
             say(message)
 
     try:
-        with counter() as progress:
+        with counter("sentences") as progress:
             found = teach(
                 plan,
                 out,

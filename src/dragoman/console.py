@@ -82,7 +82,7 @@ def read_lines(files: Sequence[Path]) -> Iterator[str]:
 
 
 @contextmanager
-def counter() -> Iterator[Any]:
+def counter(what: str = "pairs") -> Iterator[Any]:
     """A progress callback: a counter on a terminal, a line now and then elsewhere."""
     terminal = sys.stderr.isatty()
     last = time.monotonic()
@@ -95,7 +95,7 @@ def counter() -> Iterator[Any]:
             return
         last, shown = now, True
         of = f" of {total:,}" if total else ""
-        text = f"{stage}: {done:,}{of} pairs"
+        text = f"{stage}: {done:,}{of} {what}"
         print(
             f"\r{text}\x1b[K" if terminal else text, end="" if terminal else "\n", file=sys.stderr
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from math import exp
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,10 @@ import pytest
 import torch
 
 import dragoman
-from dragoman.config import Config, ModelConfig, TokenizerConfig, TreesConfig
+from dragoman.config import Config
 from dragoman.data.phrasebook import generate
 from dragoman.errors import ConfigError, DataError, ModelError
-from dragoman.model_directory import LoadedModel, save_model
+from dragoman.model_directory import save_model
 from dragoman.models import build
 from dragoman.models.weights import get_weights
 from dragoman.text.trees.bracketing import bracketing, parse_tree
@@ -374,13 +375,11 @@ def test_an_ensemble_of_a_parser_and_a_translator_is_refused(path: Path, trained
         load_parser(path, trained)
 
 
-def test_running_text_is_cut_as_the_treebank_cuts_it(tmp_path: Path) -> None:
-    trees = ["(NP (DT the) (NN dog))", "(NP (JJ well) (HYPH -) (VBN known))"]
-    for known, expected in ((trees[:1], ["well-known"]), (trees, ["well", "-", "known"])):
-        pairs = [(" ".join(leaf.word for leaf in leaves(parse_tree(t))), t, 1) for t in known]
-        settings = TokenizerConfig(vocabulary=300 + len(known), character_coverage=1.0)
-        tokenizer = TreeTokenizer.learn(pairs * 50, settings, TreesConfig())
-        config = Config.from_dict({"data": {"task": "parsing"}})
-        model = build(ModelConfig(d_model=8, heads=1, d_ff=8), *tokenizer.sizes)
-        parser = Parser(LoadedModel(model, tokenizer, config, {}, tmp_path))
-        assert parser.split("well-known") == expected
+def test_running_text_is_cut_as_the_treebank_cuts_it(
+    parser: Parser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert parser.split("a well-known dog.") == ["a", "well-known", "dog", "."]
+    actions = parser.tokenizer.actions
+    with_hyphens = replace(actions, names=(*actions.names[:-1], "_HYPH"))
+    monkeypatch.setattr(parser.tokenizer, "actions", with_hyphens)
+    assert parser.split("a well-known dog.") == ["a", "well", "-", "known", "dog", "."]

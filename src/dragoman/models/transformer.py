@@ -11,7 +11,7 @@ and feed-forward layers, unshared embeddings.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import torch
@@ -228,12 +228,52 @@ class EncoderLayer(nn.Module):
         return out
 
 
+class Past:
+    """What every hypothesis has kept of its pieces so far, B K H T E, in memory that grows.
+
+    A new piece is written where there is room for it; only reordering copies.
+    """
+
+    def __init__(self, memory: Tensor) -> None:
+        self.memory = memory  # B K H C E, C ≥ T
+        self.length = 0
+
+    def append(self, x_BKHE: Tensor) -> None:
+        """One more position of every hypothesis."""
+        B, K, H, room, E = self.memory.shape
+        if self.length == room:
+            grown = self.memory.new_empty(B, K, H, max(16, room + room // 2), E)
+            grown[:, :, :, : self.length] = self.memory[:, :, :, : self.length]
+            self.memory = grown
+        self.memory[:, :, :, self.length] = x_BKHE
+        self.length += 1
+
+    def since(self, first: int) -> Tensor:
+        """From a position on, BK H T E."""
+        return self.memory[:, :, :, first : self.length].flatten(0, 1)
+
+    def expand(self, beams: int) -> None:
+        """See State."""
+        self.memory = self.memory.expand(-1, beams, -1, -1, -1).contiguous()
+
+    def reorder(self, parents_BK: Tensor) -> None:
+        """See State."""
+        B, K = parents_BK.shape
+        rows_B1 = K * torch.arange(B, device=parents_BK.device)[:, None]
+        chosen = self.memory.flatten(0, 1).index_select(0, (rows_B1 + parents_BK).flatten())
+        self.memory = chosen.view(self.memory.shape)
+
+    def keep(self, sentences_B: Tensor) -> None:
+        """See State."""
+        self.memory = self.memory.index_select(0, sentences_B)
+
+
 @dataclass(slots=True)
 class LayerCache:
     """Keys and values of one decoder layer."""
 
-    own_k: Tensor  # B K H T E: the pieces so far, for every hypothesis
-    own_v: Tensor
+    own_k: Past
+    own_v: Past
     source_k: Tensor  # B H S E: the source, once a sentence
     source_v: Tensor
 
@@ -286,17 +326,17 @@ class DecoderLayer(nn.Module):
 
     def _look_back(self, x_BKM: Tensor, cache: LayerCache) -> Tensor:
         B, K, M = x_BKM.shape
-        position = cache.own_k.shape[3]
+        position = cache.own_k.length
         here = torch.full((B * K, 1), position, device=x_BKM.device)
         q, k, v = self.attention.project(x_BKM.reshape(B * K, 1, M), here)
-        cache.own_k = torch.cat([cache.own_k, k.view(B, K, *k.shape[1:])], 3)
-        cache.own_v = torch.cat([cache.own_v, v.view(B, K, *v.shape[1:])], 3)
+        cache.own_k.append(k.view(B, K, *k.shape[1::2]))
+        cache.own_v.append(v.view(B, K, *v.shape[1::2]))
         first = max(0, position - self.window) if self.window else 0
         past = torch.arange(first, position + 1, device=x_BKM.device)[None]
         y = self.attention.attention.attend(
             q,
-            cache.own_k[:, :, :, first:].flatten(0, 1),
-            cache.own_v[:, :, :, first:].flatten(0, 1),
+            cache.own_k.since(first),
+            cache.own_v.since(first),
             bias=self.attention.bias(here[:1], past),
         )
         return y.view(B, K, M)
@@ -312,30 +352,33 @@ class TransformerState(State):
     @property
     def length(self) -> int:
         """How many pieces have been read."""
-        return self.layers[0].own_k.shape[3]
+        return self.layers[0].own_k.length
 
     def expand(self, beams: int) -> TransformerState:
         """See State."""
-        for layer in self.layers:
-            layer.own_k = layer.own_k.expand(-1, beams, -1, -1, -1)
-            layer.own_v = layer.own_v.expand(-1, beams, -1, -1, -1)
+        for past in self._pasts():
+            past.expand(beams)
         return self
 
     def reorder(self, parents_BK: Tensor) -> TransformerState:
         """See State."""
-        sentences = torch.arange(len(parents_BK), device=parents_BK.device)[:, None]
-        for layer in self.layers:
-            layer.own_k = layer.own_k[sentences, parents_BK]
-            layer.own_v = layer.own_v[sentences, parents_BK]
+        for past in self._pasts():
+            past.reorder(parents_BK)
         return self
 
     def keep(self, sentences_B: Tensor) -> TransformerState:
         """See State."""
+        for past in self._pasts():
+            past.keep(sentences_B)
         for layer in self.layers:
-            for name in LayerCache.__slots__:
-                setattr(layer, name, getattr(layer, name)[sentences_B])
+            layer.source_k = layer.source_k[sentences_B]
+            layer.source_v = layer.source_v[sentences_B]
         self.source_mask = self.source_mask[sentences_B]
         return self
+
+    def _pasts(self) -> Iterator[Past]:
+        for layer in self.layers:
+            yield from (layer.own_k, layer.own_v)
 
 
 class Transformer(Model):
@@ -392,7 +435,10 @@ class Transformer(Model):
         c = self.config
         empty_k = memory.new_empty(len(memory), 1, c.heads, 0, c.d_k)
         empty_v = memory.new_empty(len(memory), 1, c.heads, 0, c.d_v)
-        layers = [LayerCache(empty_k, empty_v, *layer.source(memory)) for layer in self._decoder()]
+        layers = [
+            LayerCache(Past(empty_k), Past(empty_v), *layer.source(memory))
+            for layer in self._decoder()
+        ]
         return TransformerState(layers, (source.segments_RL > 0)[:, None, None, :])
 
     def step(self, ids_BK: Tensor, state: State) -> tuple[Tensor, TransformerState]:

@@ -77,7 +77,7 @@ def selftrain(
     tokenizer, config = parsers[0].tokenizer, plan.settled(parsers[0].config)
     begin(out, plan.stages(config, digests))
 
-    text = gather(plan, out / "text", progress)
+    text = gather(plan, parsers[0].split, out / "text", progress)
     dropped = [f"; {reason}: {text[reason]:,}" for reason in REASONS if text[reason]]
     tell(f"{text['read']:,} lines read, {text['to parse']:,} to parse{''.join(dropped)}")
     for parser in parsers:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Final, cast
+from typing import Final, TypeAlias, cast
 
 import numpy as np
 
@@ -17,7 +17,6 @@ from dragoman.data.treebank import treebank
 from dragoman.errors import DataError
 from dragoman.files import atomic_directory
 from dragoman.selftrain.plan import Plan
-from dragoman.text.trees.words import split_words
 
 __all__ = ["REASONS", "gather"]
 
@@ -25,13 +24,19 @@ REASONS: Final = ("too short", "too long", "in the gold trees", "duplicate")
 """Why a sentence is not parsed; the first that applies is the one that counts."""
 
 
-def gather(plan: Plan, place: Path, progress: Progress) -> dict[str, int]:
-    """Write the sentences to sentences.txt, words between spaces; the counts of all."""
+Split: TypeAlias = Callable[[str], list[str]]
+
+
+def gather(plan: Plan, split: Split, place: Path, progress: Progress) -> dict[str, int]:
+    """Write the sentences to sentences.txt, words between spaces; the counts of all.
+
+    `split` cuts running text, unless the plan says that this is done.
+    """
     if not place.exists():
         counts = dict.fromkeys(("read", "to parse", *REASONS), 0)
         with atomic_directory(place) as directory:
             with (directory / "sentences.txt").open("w", encoding="utf-8", newline="\n") as file:
-                for sentence in islice(_sentences(plan, counts), plan.limit):
+                for sentence in islice(_sentences(plan, split, counts), plan.limit):
                     file.write(f"{sentence}\n")
                     counts["to parse"] += 1
                     progress("reading", counts["read"], None)
@@ -46,7 +51,7 @@ def gather(plan: Plan, place: Path, progress: Progress) -> dict[str, int]:
     return cast(dict[str, int], json.loads(text))
 
 
-def _sentences(plan: Plan, counts: dict[str, int]) -> Iterator[str]:
+def _sentences(plan: Plan, split: Split, counts: dict[str, int]) -> Iterator[str]:
     gold = {
         _key(pair.source.split(" "))
         for files in (plan.trees, plan.valid, plan.test)
@@ -54,11 +59,11 @@ def _sentences(plan: Plan, counts: dict[str, int]) -> Iterator[str]:
         for pair in treebank(files)
     }
     seen = HashSet()  # small, for text may have millions of lines
-    split = str.split if plan.tokenized else split_words
+    cut = str.split if plan.tokenized else split
     for file in plan.text:
         for line in open_text(file):
             counts["read"] += 1
-            words = split(line)
+            words = cut(line)
             if len(words) < plan.shortest:
                 counts["too short"] += 1
             elif len(words) > plan.longest:
