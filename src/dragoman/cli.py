@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from dragoman.config import Config
 
 app = typer.Typer(
-    help="Turn two aligned text files into a translator.",
+    help="Turn two aligned text files into a translator, or a treebank into a parser.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -102,7 +102,7 @@ def dragoman(
         typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
     ] = False,
 ) -> None:
-    """Turn two aligned text files into a translator."""
+    """Turn two aligned text files into a translator, or a treebank into a parser."""
 
 
 @app.command()
