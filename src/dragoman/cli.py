@@ -560,7 +560,7 @@ def plot(
     runs: Annotated[list[Path], typer.Argument(help="One run, or several to compare.")],
     out: Annotated[Path | None, typer.Option(help="Default: curves.png in the run.")] = None,
 ) -> None:
-    """Draw the curves of a run: loss, BLEU, learning rate, speed."""
+    """Draw the curves of a run: loss, BLEU or F1, learning rate, speed."""
     from dragoman.inspection.curves import draw_curves
 
     show(str(draw_curves(runs if len(runs) > 1 else runs[0], out)))

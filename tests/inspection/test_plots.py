@@ -103,7 +103,7 @@ def run_with(path: Path, lines: list[dict[str, Any]], end: str = "") -> Path:
     return path
 
 
-def events(bleu: bool = True) -> list[dict[str, Any]]:
+def events(bleu: bool = True, metric: str = "bleu") -> list[dict[str, Any]]:
     lines: list[dict[str, Any]] = []
     for step in range(50, 1001, 50):
         lines.append(
@@ -112,7 +112,7 @@ def events(bleu: bool = True) -> list[dict[str, Any]]:
         )
         if step % 250 == 0:
             valid = {"kind": "valid", "step": step, "loss": 6 - step / 300, "perplexity": 3.0}
-            lines.append(valid | ({"bleu": 20 + step / 300} if bleu else {}))
+            lines.append(valid | ({metric: 20 + step / 300} if bleu else {}))
     return lines
 
 
@@ -182,3 +182,10 @@ def test_the_curves_of_further_sets_are_named(tmp_path: Path) -> None:
     (tmp_path / "metrics.jsonl").write_text(text, encoding="utf-8")
     picture = draw_curves(tmp_path, tmp_path / "curves.svg").read_text(encoding="utf-8")
     assert "news" in picture
+
+
+def test_a_parser_has_f1_in_place_of_bleu(tmp_path: Path) -> None:
+    run = run_with(tmp_path / "parser", events(metric="f1"))
+    text = draw_curves(run, tmp_path / "c.svg").read_text("utf-8")
+    assert ">validation F1<" in text
+    assert "BLEU" not in text

@@ -23,6 +23,8 @@ Series: TypeAlias = dict[int, float]
 
 COLOURS: Final = ("#2f6db3", "#e07a1f", "#3a9a63", "#a5478f", "#7a6a4f", "#c43d4b", "#3f9fb5")
 DASHES: Final = ("--", ":", "-.")
+METRICS: Final = {"bleu": "BLEU", "f1": "F1"}
+"""Of validation, as metrics.jsonl has them, and for people."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,15 +34,18 @@ class Curves:
     name: str
     training: Series = field(default_factory=dict)
     validation: Series = field(default_factory=dict)
-    bleu: Series = field(default_factory=dict)
+    score: Series = field(default_factory=dict)
+    """BLEU or, of a parser, F1."""
     others: dict[str, Series] = field(default_factory=dict)
-    """BLEU of sets that are scored beside the validation set, by their names."""
+    """The same of sets that are scored beside the validation set, by their names."""
     learning_rate: Series = field(default_factory=dict)
     speed: Series = field(default_factory=dict)
+    metrics: set[str] = field(default_factory=set)
+    """The names of what the scores are."""
 
 
 def draw_curves(runs: Path | Sequence[Path], out: Path | None = None) -> Path:
-    """Draw loss, BLEU, learning rate and speed; by default to curves.png of the (first) run."""
+    """Draw loss, BLEU or F1, learning rate and speed; by default as curves.png of the first run."""
     runs = [runs] if isinstance(runs, Path) else list(runs)
     if not runs:
         raise DataError("there are no runs to draw; name at least one")
@@ -70,7 +75,7 @@ def _read(run: Path) -> Curves:
                 _add(curves, event)
             elif number < len(lines):
                 raise DataError(f"{file}:{number}: not a line of metrics; is this another's file?")
-    if not (curves.training or curves.validation or curves.bleu):
+    if not (curves.training or curves.validation or curves.score):
         raise DataError(f"{file}: there is nothing to draw yet; train some more")
     return curves
 
@@ -99,10 +104,13 @@ def _add(curves: Curves, event: dict[str, Any]) -> None:
             put(curves.speed, "tokens_per_second")
         case "valid":
             put(curves.validation, "nll", "loss")
-            put(curves.bleu, "bleu")
+            put(curves.score, *METRICS)
             for name in event:
-                if name.startswith("bleu/"):
-                    put(curves.others.setdefault(name.removeprefix("bleu/"), {}), name)
+                metric, slash, other = name.partition("/")
+                if metric in METRICS:
+                    curves.metrics.add(METRICS[metric])
+                    if slash:
+                        put(curves.others.setdefault(other, {}), name)
 
 
 def _draw(curves: list[Curves], out: Path) -> None:
@@ -111,7 +119,7 @@ def _draw(curves: list[Curves], out: Path) -> None:
 
     panels = [
         ("loss, nats a piece", _losses, any(c.training or c.validation for c in curves)),
-        ("validation BLEU", _bleu, any(c.bleu for c in curves)),
+        (f"validation {_metric(*curves)}", _score, any(c.score for c in curves)),
         ("learning rate", _learning_rate, any(c.learning_rate for c in curves)),
         ("target tokens a second", _speed, any(c.speed for c in curves)),
     ]
@@ -143,10 +151,16 @@ def _name_runs(figure: Figure, curves: list[Curves]) -> None:
 
     lines = [Line2D([], [], color=_colour(number), linewidth=2) for number in range(len(curves))]
     names = [
-        f"{curve.name}   BLEU {max(curve.bleu.values()):.1f}" if curve.bleu else curve.name
+        f"{curve.name}   {_metric(curve)} {max(curve.score.values()):.1f}"
+        if curve.score
+        else curve.name
         for curve in curves
     ]
     figure.legend(lines, names, loc="outside upper left", ncols=min(3, len(curves)))
+
+
+def _metric(*curves: Curves) -> str:
+    return ", ".join(sorted(set[str]().union(*(curve.metrics for curve in curves))))
 
 
 def _colour(number: int) -> str:
@@ -172,15 +186,15 @@ def _losses(axes: Axes, curves: list[Curves]) -> None:
         axes.set_ylim(low, 1.1 * usual)
 
 
-def _bleu(axes: Axes, curves: list[Curves]) -> None:
+def _score(axes: Axes, curves: list[Curves]) -> None:
     _other_sets(axes, curves)
     for number, curve in enumerate(curves):
-        if not curve.bleu:
+        if not curve.score:
             continue
         colour = _colour(number)
-        _line(axes, curve.bleu, color=colour, linewidth=1.8, marker="o", markersize=3)
-        best = max(curve.bleu, key=lambda step: curve.bleu[step])
-        place = (best, curve.bleu[best])
+        _line(axes, curve.score, color=colour, linewidth=1.8, marker="o", markersize=3)
+        best = max(curve.score, key=lambda step: curve.score[step])
+        place = (best, curve.score[best])
         axes.plot(*place, "o", color=colour, markersize=7, fillstyle="none")
         if len(curves) == 1:
             looks: Any = {"xytext": (0, 7), "textcoords": "offset points", "ha": "center"}
