@@ -16,7 +16,7 @@ from dragoman.training.run import resume, train
 from dragoman.translate import Translator, load
 from dragoman.translate.alignment import predicting, source_attention
 
-__all__ = ["run_demo"]
+__all__ = ["run_demo", "trained"]
 
 TRAIN, VALID, TEST = 60_000, 300, 1000
 SHOWN = 6
@@ -32,19 +32,8 @@ def run_demo(directory: Path, language: str = "de", steps: int | None = None) ->
         "Every test sentence combines words or structures that never meet in training."
     )
     run = directory / "run"
-    if (run / "run.json").exists():
-        _say(f"{run} is there already and is continued; remove it to start anew.")
-        outcome = resume(run)
-    else:
-        assignments = [] if steps is None else [f"training.steps={steps}"]
-        config = load_preset("phrasebook").overridden(assignments)
-        outcome = train(config, *splits["train"], valid=splits["valid"], run=run)
-    if outcome.signal is not None:
-        raise SystemExit(128 + outcome.signal)
-    if outcome.model is None:
-        raise TrainingError("the demo trains in one process; leave torchrun out")
-    _say(f"Trained in {outcome.seconds / 60:.1f} minutes. Now the test sentences, with beam 4:")
-    translator = load(outcome.model)
+    model = trained("phrasebook", splits["train"], splits["valid"], run, steps)
+    translator = load(model)
     test = list(generate(language, "test", TEST))
     found = evaluate(translator, [e.target for e in test], [e.source for e in test])
     _say(str(found))
@@ -52,9 +41,28 @@ def run_demo(directory: Path, language: str = "de", steps: int | None = None) ->
     _draw(translator, _interesting(test), directory / "attention.png")
     program = sys.argv[0] if Path(sys.argv[0]).name == "dragoman" else "dragoman"
     _say(
-        f"Try your own:  echo '{test[0].source}' | {program} translate {outcome.model}\n"
+        f"Try your own:  echo '{test[0].source}' | {program} translate {model}\n"
         f"See the curves: {program} plot {run}"
     )
+
+
+def trained(
+    preset: str, files: list[Path], valid: list[Path], run: Path, steps: int | None
+) -> Path:
+    """The model of a run, which is begun, continued or done already."""
+    if (run / "run.json").exists():
+        _say(f"{run} is there already and is continued; remove it to start anew.")
+        outcome = resume(run)
+    else:
+        assignments = [] if steps is None else [f"training.steps={steps}"]
+        config = load_preset(preset).overridden(assignments)
+        outcome = train(config, *files, valid=valid, run=run)
+    if outcome.signal is not None:
+        raise SystemExit(128 + outcome.signal)
+    if outcome.model is None:
+        raise TrainingError("the demo trains in one process; leave torchrun out")
+    _say(f"Trained in {outcome.seconds / 60:.1f} minutes. Now the test sentences, with beam 4:")
+    return outcome.model
 
 
 def _write_splits(directory: Path, language: str) -> dict[str, list[Path]]:

@@ -5,15 +5,13 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from dragoman.config import load_preset
 from dragoman.data.phrasebook import generate
-from dragoman.errors import TrainingError
+from dragoman.demo import trained
 from dragoman.evaluation.trees import evaluate_trees
 from dragoman.files import atomic_write
 from dragoman.inspection.trees import tree_svg, tree_text
 from dragoman.text.trees.bracketing import parse_tree
 from dragoman.text.trees.tree import leaves
-from dragoman.training.run import resume, train
 from dragoman.translate.parser import load_parser
 
 __all__ = ["run_parsing_demo"]
@@ -30,19 +28,8 @@ def run_parsing_demo(directory: Path, steps: int | None = None) -> None:
         flush=True,
     )
     run = directory / "run"
-    if (run / "run.json").exists():
-        print(f"{run} is there already and is continued; remove it to start anew.", flush=True)
-        outcome = resume(run)
-    else:
-        assignments = [] if steps is None else [f"training.steps={steps}"]
-        config = load_preset("phrasebook-trees").overridden(assignments)
-        outcome = train(config, files["train"], valid=[files["valid"]], run=run)
-    if outcome.signal is not None:
-        raise SystemExit(128 + outcome.signal)
-    if outcome.model is None:
-        raise TrainingError("the demo trains in one process; leave torchrun out")
-    print(f"Trained in {outcome.seconds / 60:.1f} minutes. Now the test sentences:", flush=True)
-    parser = load_parser(outcome.model)
+    model = trained("phrasebook-trees", [files["train"]], [files["valid"]], run, steps)
+    parser = load_parser(model)
     gold = [parse_tree(e.source_tree) for e in generate("de", "test", TEST)]
     found, scores = evaluate_trees(parser, gold)
     print(scores)
@@ -55,7 +42,7 @@ def run_parsing_demo(directory: Path, steps: int | None = None) -> None:
     print(f"\n{tree_text(example)}\n\n{picture}")
     program = sys.argv[0] if Path(sys.argv[0]).name == "dragoman" else "dragoman"
     words = " ".join(leaf.word for leaf in leaves(example))
-    print(f"Try your own:  echo '{words}' | {program} parse {outcome.model} --pretty")
+    print(f"Try your own:  echo '{words}' | {program} parse {model} --pretty")
 
 
 def _write_splits(directory: Path) -> dict[str, Path]:

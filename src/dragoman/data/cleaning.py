@@ -6,7 +6,7 @@ import hashlib
 import math
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
-from typing import Any, Final, Literal, Self, TypeAlias
+from typing import Any, Final, Literal, Self, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -26,16 +26,7 @@ Reason = Literal[
     "duplicate",
     "in validation",
 ]
-REASONS: Final[tuple[Reason, ...]] = (
-    "malformed",
-    "empty",
-    "too long",
-    "length ratio",
-    "copy",
-    "language",
-    "duplicate",
-    "in validation",
-)
+REASONS: Final[tuple[Reason, ...]] = get_args(Reason)
 """Why a pair is dropped; the first that applies is the one that counts."""
 
 Hashes: TypeAlias = npt.NDArray[np.uint64]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from math import exp
 from pathlib import Path
 from string import whitespace
 from typing import Any
@@ -43,8 +44,6 @@ class Parse:
     @property
     def confidence(self) -> float:
         """The probability of an action, the geometric mean over the tree's."""
-        from math import exp
-
         return exp(self.log_prob / (self.actions + 1))
 
     def to_dict(self) -> dict[str, Any]:
