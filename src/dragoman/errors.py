@@ -12,7 +12,7 @@ what was wrong, where, and what to do.
 
 from __future__ import annotations
 
-__all__ = ["ConfigError", "DataError", "DragomanError", "ModelError", "TrainingError", "first_line"]
+__all__ = ["ConfigError", "DataError", "DragomanError", "ModelError", "TrainingError"]
 
 
 class DragomanError(Exception):
@@ -33,8 +33,3 @@ class ModelError(DragomanError):
 
 class TrainingError(DragomanError):
     """A run that cannot start, go on or be saved."""
-
-
-def first_line(error: Exception) -> str:
-    """What an error says, as far as one line goes."""
-    return str(error).strip().partition("\n")[0] or repr(error)

@@ -31,7 +31,7 @@ from dragoman.paper.keeping import corpus_fingerprint
 from dragoman.training.distribution import cores
 from dragoman.training.signals import Signals
 
-__all__ = ["Finished", "Trial", "run"]
+__all__ = ["Finished", "Trial", "first_line", "run"]
 
 Say: TypeAlias = Callable[[str], None]
 
@@ -291,6 +291,11 @@ def _logged(file: Path) -> Iterator[dict[str, Any]]:
 
 
 # --- in words ---
+
+
+def first_line(error: Exception) -> str:
+    """What an error says, as far as one line goes."""
+    return str(error).strip().partition("\n")[0] or repr(error)
 
 
 def _in_words(found: Finished) -> str:

@@ -21,7 +21,6 @@ from dragoman.config import Config, ModelConfig, load_preset
 from dragoman.data.phrasebook import generate
 from dragoman.data.prepare import Prepared, prepare
 from dragoman.data.readers import corpus
-from dragoman.errors import first_line
 from dragoman.files import atomic_write
 from dragoman.models import count_parameters
 from dragoman.paper import sweep
@@ -125,7 +124,7 @@ def _speeds(plans: Sequence[_Plan], prepared: Prepared, out: Path, say: Say) -> 
         try:
             speeds[name] = Speed(**kept(out / f"{name}.speed.json", of, find))
         except Exception as error:  # out of memory for one: the others' results are still told
-            say(f"{name}: could not be timed ({first_line(error)})")
+            say(f"{name}: could not be timed ({sweep.first_line(error)})")
     return speeds
 
 
@@ -141,8 +140,8 @@ def _scored(found: sweep.Finished, task: Task, say: Say) -> Scores | str:
             lambda: say(f"{found.name}: translating {len(task.sources):,} sentences"),
         )
     except Exception as error:  # as above
-        say(f"{found.name}: could not be scored ({first_line(error)})")
-        return first_line(error)
+        say(f"{found.name}: could not be scored ({sweep.first_line(error)})")
+        return sweep.first_line(error)
 
 
 def _plan(

@@ -17,7 +17,7 @@ from typing import Final, TypeAlias
 from dragoman.config import Config, load_preset
 from dragoman.data.prepare import Prepared, prepare
 from dragoman.data.treebank import treebank
-from dragoman.errors import ConfigError, first_line
+from dragoman.errors import ConfigError
 from dragoman.paper import sweep
 from dragoman.paper.keeping import file_fingerprint, fingerprint
 from dragoman.paper.table4_rows import Row, Table4, Tried, size
@@ -278,6 +278,6 @@ def _attempt(subject: Subject, gold: Gold, part: str, beam: int) -> Scores | str
     try:
         return subject.score(gold, part, beam)
     except Exception as error:
-        reason = first_line(error)
+        reason = sweep.first_line(error)
         subject.say(f"could not be scored with beam {beam} ({reason})")
         return reason
