@@ -21,6 +21,7 @@ from dragoman.config import (
     SearchConfig,
     TokenizerConfig,
     TrainingConfig,
+    TreesConfig,
     explain,
     load_preset,
     preset_names,
@@ -32,6 +33,7 @@ from dragoman.errors import ConfigError
 SECTIONS: dict[str, Any] = {
     "tokenizer": TokenizerConfig,
     "data": DataConfig,
+    "trees": TreesConfig,
     "model": ModelConfig,
     "training": TrainingConfig,
     "search": SearchConfig,

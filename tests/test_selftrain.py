@@ -291,7 +291,7 @@ def test_a_new_tokenizer_learns_from_all_trees(files: Files, tmp_path: Path) -> 
     result = selftrain(plan, tmp_path / "out", device="cpu", quiet=True)
     assert result.model is not None
     parser = load_parser(result.model, device="cpu")
-    assert len(parser.tokenizer) == 340
+    assert len(parser.tokenizer) == 340 + len(parser.tokenizer.announcements)
     assert parser.tokenizer.actions.order.name == "brackets"
 
 

@@ -6,7 +6,6 @@ help answers at once.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import sys
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from dragoman import cli_trees
+from dragoman import cli_translate, cli_trees
 from dragoman.cli_paper import paper_app
 from dragoman.console import (
     counter,
@@ -29,7 +28,7 @@ from dragoman.console import (
     say,
     show,
 )
-from dragoman.errors import ConfigError, DragomanError, ModelError
+from dragoman.errors import ConfigError, DragomanError
 
 if TYPE_CHECKING:
     from dragoman.config import Config
@@ -72,8 +71,9 @@ TaskPreset = Annotated[
     str | None,
     typer.Option(help="A preset (dragoman presets) or a .toml file; default: base, or parsing."),
 ]
-Task = Annotated[
-    str | None, typer.Option(metavar="TASK", help="translation, or parsing: files are trees.")
+Task = Annotated[  # named, since Typer 0.27 takes a metavar that spells the option for its name
+    str | None,
+    typer.Option("--task", metavar="TASK", help="translation, or parsing: files are trees."),
 ]
 Set = Annotated[
     list[str] | None,
@@ -112,7 +112,10 @@ def demo(
     ] = None,
     language: Annotated[str, typer.Option(help="Translate English to: de or ko.")] = "de",
     task: Annotated[
-        str, typer.Option(metavar="TASK", help="translation, or parsing: train a parser instead.")
+        str,
+        typer.Option(
+            "--task", metavar="TASK", help="translation, or parsing: train a parser instead."
+        ),
     ] = "translation",
     steps: Annotated[int | None, typer.Option(help="Training steps, if not the preset's.")] = None,
 ) -> None:
@@ -341,72 +344,9 @@ def average(
     show(average_models(paths, out, last=last))
 
 
-@app.command()
-def translate(
-    model: Model,
-    files: Annotated[
-        list[Path] | None, typer.Argument(help="Text, a sentence a line; default: stdin.")
-    ] = None,
-    beam: Annotated[int | None, typer.Option(help="Hypotheses kept; 1 is greedy.")] = None,
-    n_best: Annotated[int, typer.Option(help="Translations of each line, best first.")] = 1,
-    length_penalty: Annotated[float | None, typer.Option(help="GNMT's α.")] = None,
-    min_length: Annotated[int | None, typer.Option(help="Fewest pieces.")] = None,
-    max_extra: Annotated[int | None, typer.Option(help="Most pieces beyond the source's.")] = None,
-    prefix: Annotated[str | None, typer.Option(help="How every translation must begin.")] = None,
-    sample: Annotated[int, typer.Option(help="Draw so many translations of each line.")] = 0,
-    temperature: Annotated[float, typer.Option(help="Of sampling; below 1 is less random.")] = 1.0,
-    top_k: Annotated[int, typer.Option(help="Sample from the k likeliest pieces.")] = 0,
-    top_p: Annotated[float, typer.Option(help="Sample from the likeliest of this mass.")] = 1.0,
-    seed: Annotated[int, typer.Option(help="Of sampling.")] = 1,
-    align: Annotated[bool, typer.Option("--align", help="Word alignments, with --json.")] = False,
-    window: Annotated[int, typer.Option(help="Lines read before the first is written.")] = 2000,
-    device: Device = "auto",
-    as_json: Json = False,
-) -> None:
-    """Translate lines; their order and number are kept.
-
-    With --n-best or --sample a line becomes several: its number, score and text between tabs.
-    """
-    from dragoman.search import SamplingOptions
-
-    translator = load_translator(model, device)
-    if align and not translator.aligns:
-        raise ModelError(
-            f"{model}: has no attention to its source to read an alignment off; leave out --align"
-        )
-    options: dict[str, Any] = {
-        "beam": beam,
-        "n_best": n_best,
-        "length_penalty": length_penalty,
-        "min_length": min_length,
-        "max_extra": max_extra,
-        "prefix": prefix,
-        "align": align,
-    }
-    if sample:
-        options["sampling"] = SamplingOptions(
-            samples=sample,
-            temperature=temperature,
-            top_k=top_k,
-            top_p=top_p,
-            seed=seed,
-            max_extra=translator.config.search.max_extra if max_extra is None else max_extra,
-            min_length=min_length or 0,
-        )
-    lines = read_lines(files or [Path("-")])
-    interactive = not files and sys.stdin.isatty()
-    several = n_best > 1 or sample > 1
-    found = translator.translate_lines(lines, window=1 if interactive else window, **options)
-    for number, translation in enumerate(found, 1):
-        if as_json:
-            show(json.dumps(translation.to_dict(), ensure_ascii=False))
-        elif several:
-            for one in (translation, *translation.alternatives):
-                show(f"{number}\t{one.score:.4f}\t{one.text}")
-        else:
-            show(translation.text)
-
-
+app.command()(cli_translate.translate)
+app.command()(cli_translate.score)
+app.command()(cli_translate.alternatives)
 app.command()(cli_trees.parse)
 app.command()(cli_trees.selftrain)
 
@@ -428,7 +368,8 @@ def evaluate(
     lowercase: Annotated[bool, typer.Option("--lowercase", help="Ignore case.")] = False,
     tokenize: Annotated[str | None, typer.Option(help="A tokeniser of sacreBLEU.")] = None,
     task: Annotated[
-        str, typer.Option(metavar="TASK", help="translation, or parsing: files are trees.")
+        str,
+        typer.Option("--task", metavar="TASK", help="translation, or parsing: files are trees."),
     ] = "translation",
     evalb: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Of trees: EVALB's parameter file.")

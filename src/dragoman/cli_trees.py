@@ -139,7 +139,9 @@ def selftrain(
     models: Annotated[
         list[Path], typer.Argument(help="A parser; or several on one prepared treebank.")
     ],
-    trees: Annotated[list[Path], typer.Option(metavar="TREES", help="Gold trees to learn from.")],
+    trees: Annotated[
+        list[Path], typer.Option("--trees", metavar="TREES", help="Gold trees to learn from.")
+    ],
     text: Annotated[
         list[Path],
         typer.Option(metavar="FILE", help="Raw text, a sentence a line; again for more."),

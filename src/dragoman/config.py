@@ -134,6 +134,12 @@ class TreesConfig:
     """Whether tags are predicted; without them every word is tagged XX."""
     collapse_unary: bool = True
     """Take a chain of constituents with one child each as one: fewer actions, more labels."""
+    announcements: int = 512
+    """Symbols, beside those of tokenizer.vocabulary, by which each word is announced to the
+    decoder, so that it need not count them; 0: none, as in §6.3."""
+
+    def __post_init__(self) -> None:
+        _at_least("trees", self, 0, "announcements")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

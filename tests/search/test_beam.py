@@ -13,6 +13,7 @@ from dragoman.config import SearchConfig
 from dragoman.errors import ConfigError, DataError, ModelError
 from dragoman.models.api import Rows
 from dragoman.search import SearchOptions, beam_search, greedy_search, length_penalty, search
+from dragoman.search.space import Constraint
 from dragoman.text.symbols import BOS, EOS, PAD, UNK
 
 from .toy import FIRST, Toy, exhaustive, only, sources
@@ -249,7 +250,7 @@ def test_lower_precision_log_probabilities_are_summed_in_single_precision() -> N
     )
 
 
-class Alternating:
+class Alternating(Constraint):
     """No piece twice in a row, and the vocabulary's last piece, only then EOS, at the end."""
 
     def __init__(self, vocabulary: int) -> None:

@@ -22,7 +22,7 @@ from dragoman.search import (
 from dragoman.search.grammar import Grammar
 from dragoman.text.symbols import BOS, EOS, PAD, UNK
 from dragoman.text.trees.actions import Actions
-from dragoman.text.trees.linear import END, LINEARISATIONS, linearisation
+from dragoman.text.trees.linear import END, LINEARISATIONS, WORD, linearisation
 from dragoman.text.trees.tree import leaves
 
 NAMES = list(LINEARISATIONS)
@@ -230,3 +230,42 @@ def test_batch_mates_change_nothing(name: str) -> None:
         rooms_B = torch.tensor([30, 25]) - length
         together = grammar.allowed(torch.tensor([0, 1]), ids_BKT, rooms_B)[1]
         assert torch.equal(together, alone.allowed(torch.tensor([0]), ids_BKT[1:], rooms_B[1:])[0])
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("words", "extra", "chain"), [(1, 9, 3), (2, 7, 2), (3, 5, 1), (4, 3, 2)])
+def test_with_words_announced_the_same_actions_may_follow(
+    name: str, words: int, extra: int, chain: int
+) -> None:
+    """From every prefix; between the actions each word is announced, and nothing else may be."""
+    actions = vocabulary(name, chain, arities=(1, 2, 3))
+    end = FIRST + len(actions)
+    announced = [end + (7 * word) % 3 for word in range(words)]
+    grammar = Grammar(actions, [words], first=FIRST, vocabulary=end + 3, announced=[announced])
+    least = actions.least_room(words) + words
+    assert grammar.shortest(0) == least
+    room = least + extra
+    prefixes: list[list[int]] = [[]]
+    whole = 0
+    while prefixes:
+        length = len(prefixes[0])
+        ids_BKT = torch.tensor([prefixes], dtype=torch.int64)
+        room_B = torch.tensor([room - length])
+        allowed_KV = grammar.allowed(torch.tensor([0]), ids_BKT, room_B)[0]
+        longer = []
+        for prefix, row in zip(prefixes, allowed_KV, strict=True):
+            plain = [id_ for id_ in prefix if id_ < end]
+            said = len(prefix) - len(plain)
+            done = sum(actions.kinds[id_ - FIRST] == WORD for id_ in plain)
+            ids = found(row)
+            if said == done < words:
+                assert ids == {announced[done]}
+            else:
+                spare = room - length - (words - said)
+                assert ids == expected(actions, plain, words, spare)
+            whole += EOS in ids
+            by_kind = {actions.kinds[id_ - FIRST] if id_ < end else -9: id_ for id_ in ids - {EOS}}
+            longer += [[*prefix, id_] for id_ in by_kind.values()]
+        prefixes = longer
+    assert whole
+    assert length <= room

@@ -76,8 +76,9 @@ def test_without_tags_a_tree_is_the_same_but_for_them(order: str) -> None:
 def test_targets_have_the_first_ids_and_sources_have_none_of_them(order: str) -> None:
     tokenizer = learned(order)
     total, targets = tokenizer.sizes
-    assert total == len(tokenizer) == CONFIG.vocabulary
-    assert targets == FIRST + len(tokenizer.actions) < total
+    announcements = tokenizer.announcements
+    assert total == len(tokenizer) == CONFIG.vocabulary + len(announcements)
+    assert targets == FIRST + len(tokenizer.actions) + len(announcements) < total
     actions = {id_ for ids in tokenizer.encode_targets(TREES) for id_ in ids}
     assert actions <= set(range(FIRST, targets))
     sources = [source for source, tree in PAIRS if "⟦" not in source]
@@ -95,11 +96,39 @@ def test_a_label_of_another_treebank_is_unknown() -> None:
 def test_pieces_of_actions_are_their_names() -> None:
     tokenizer = learned()
     (target,) = tokenizer.encode_targets(["(S (NP (DT The) (NN dog)) (VP (VBZ barks)))"])
-    assert " ".join(tokenizer.pieces(target)) == "_DT (NP _NN ) (S _VBZ (VP ) )"
+    assert " ".join(tokenizer.pieces(target)) == "# _DT # (NP _NN # ) (S _VBZ (VP ) )"
+    plain = tokenizer.only_actions(target)
+    assert " ".join(tokenizer.pieces(plain)) == "_DT (NP _NN ) (S _VBZ (VP ) )"
     source = tokenizer.encode("The dog")
     assert "".join(tokenizer.pieces(source)) == "▁The▁dog"
     assert tokenizer.pieces([0, 1, 2, 3]) == Tokenizer.pieces(tokenizer, [0, 1, 2, 3])
     assert tokenizer.pieces([10**6]) == ["<unk>"]
+
+
+def test_a_word_is_announced_by_its_first_piece() -> None:
+    tokenizer = learned()
+    ids = tokenizer.announce(["dog", "the", "dog", "\u200b"])
+    assert ids[0] == ids[2] != ids[1]
+    assert set(ids) <= set(tokenizer.announcements)
+    assert tokenizer.announce([]) == []
+    first = tokenizer.encode("dog")[0]
+    assert ids[0] == tokenizer.announcements[first % len(tokenizer.announcements)]
+
+
+def test_words_are_announced_in_their_order_one_ahead() -> None:
+    tokenizer = learned()
+    (target,) = tokenizer.encode_targets(["(S (NP (DT The) (NN dog)) (VP (VBZ barks)))"])
+    told = [id_ for id_ in target if id_ in tokenizer.announcements]
+    assert told == tokenizer.announce(["The", "dog", "barks"])
+
+
+def test_without_announcements_targets_are_actions_alone() -> None:
+    trees = TreesConfig(announcements=0)
+    tokenizer = TreeTokenizer.learn(PAIRS, CONFIG, trees)
+    (target,) = tokenizer.encode_targets(["(S (NP (DT The) (NN dog)) (VP (VBZ barks)))"])
+    assert " ".join(tokenizer.pieces(target)) == "_DT (NP _NN ) (S _VBZ (VP ) )"
+    assert len(tokenizer) == CONFIG.vocabulary
+    assert tokenizer.announce(["The"]) == []
 
 
 # --- words ---

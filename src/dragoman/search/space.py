@@ -23,6 +23,9 @@ NEVER: Final = (PAD, BOS, UNK)
 class Constraint(Protocol):
     """What else a sequence must obey, such as a grammar."""
 
+    free: range = range(0)
+    """Ids at which there is no choice: they cost nothing, whatever the model thinks of them."""
+
     def allowed(self, sentences_B: Tensor, ids_BKT: Tensor, room_B: Tensor) -> Tensor:
         """Which pieces, EOS among them, may follow each hypothesis: booleans, B K V.
 
@@ -100,6 +103,8 @@ class Space:
             totals_BKV.masked_fill_(full_B11, -torch.inf)
             ends_BK.copy_(ended_BK)
         if self._constraint is not None:
+            if free := self._constraint.free:
+                totals_BKV[:, :, free.start : free.stop] = sums_BK[:, :, None]
             room_B = self.ceilings_B - length
             allowed_BKV = self._constraint.allowed(self.sentences_B, ids_BKT, room_B)
             totals_BKV.masked_fill_(~allowed_BKV, -torch.inf)

@@ -71,9 +71,12 @@ class Tokenizer:
         sentences: Iterable[str],
         config: TokenizerConfig,
         *,
+        beside: int = 0,
         threads: int = 2,
     ) -> Tokenizer:
         """Learn the pieces from sentences of both languages, read once.
+
+        There are `config.vocabulary` ids, and so many `beside` them.
 
         Memory holds at most `config.sample_sentences` of them. The same sentences, settings and
         number of threads give the same tokeniser. Of a very long line the beginning is used.
@@ -85,7 +88,7 @@ class Tokenizer:
         model = io.BytesIO()
         options: dict[str, Any] = {
             "model_type": config.kind,
-            "vocab_size": config.vocabulary,
+            "vocab_size": config.vocabulary + beside,
             "character_coverage": config.character_coverage,
             "user_defined_symbols": list(config.symbols),
             "shuffle_input_sentence": False,
@@ -108,7 +111,7 @@ class Tokenizer:
         try:
             _interruptibly(learn)
         except RuntimeError as error:
-            raise _explain(str(error), config, count) from None
+            raise _explain(str(error), config, count, beside) from None
         return cls(model.getvalue(), kind=config.kind, normalization=config.normalization)
 
     def save(self, directory: Path) -> None:
@@ -187,6 +190,10 @@ class Tokenizer:
     def words_of(self, source: str) -> list[str]:
         """The words of a source."""
         return source.split(" ")
+
+    def announce(self, words: Sequence[str]) -> list[int]:
+        """The id that announces each word to the decoder of a parser, if words are announced."""
+        return []
 
     def normalize_target(self, text: str) -> str:
         """A target as this tokeniser sees it."""
@@ -431,20 +438,23 @@ def _check_symbols(config: TokenizerConfig) -> None:
         raise ConfigError("tokenizer.symbols: one of them is there twice; list each once")
 
 
-def _explain(message: str, config: TokenizerConfig, count: int) -> ConfigError | DataError:
+def _explain(
+    message: str, config: TokenizerConfig, count: int, beside: int
+) -> ConfigError | DataError:
     if count == 0:
         return DataError("there is no text to learn the pieces from; every line is empty")
     if found := re.search(r"Vocabulary size too high .*value <= (\d+)", message):
-        if int(found[1]) < _LEAST_VOCABULARY:
+        most = int(found[1]) - beside
+        if most < _LEAST_VOCABULARY:
             return DataError(f"{count} lines are too little text to learn pieces from; bring more")
         return ConfigError(
             f"tokenizer.vocabulary = {config.vocabulary} is too large for these {count} lines; "
-            f"the largest possible is {found[1]}: set tokenizer.vocabulary={found[1]} or less"
+            f"the largest possible is {most}: set tokenizer.vocabulary={most} or less"
         )
     if found := re.search(r"smaller than required_chars\. \d+ vs (\d+)", message):
         return ConfigError(
             f"tokenizer.vocabulary = {config.vocabulary} is too small for the characters of this "
-            f"corpus; set tokenizer.vocabulary={found[1]} or more, or a smaller "
+            f"corpus; set tokenizer.vocabulary={int(found[1]) - beside} or more, or a smaller "
             "tokenizer.character_coverage"
         )
     return ConfigError(f"the tokeniser cannot be trained ({message.strip()}); change [tokenizer]")

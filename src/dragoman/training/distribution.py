@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -86,8 +87,28 @@ def pick_device(wanted: str) -> torch.device:
     if wanted == "cuda" and not torch.cuda.is_available():
         raise ConfigError('training.device = "cuda", but no GPU is visible; try "auto"')
     if wanted == "cpu" or not torch.cuda.is_available():
+        if wanted == "auto" and (failure := _why_cuda_fails()):
+            raise ConfigError(
+                f"there is a GPU, but CUDA does not start ({failure}); mend that, or train on the "
+                "CPU with --set training.device=cpu"
+            )
         return torch.device("cpu")
     return torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
+
+
+def _why_cuda_fails() -> str:
+    """What CUDA says where it should start; nothing where no GPU is to be used.
+
+    A run that went to the CPU in silence would take a hundred times as long.
+    """
+    hidden = os.environ.get("CUDA_VISIBLE_DEVICES", "0").strip() in ("", "-1")
+    if hidden or torch.version.cuda is None or not Path("/dev/nvidia0").exists():
+        return ""
+    try:
+        torch.cuda.init()
+    except RuntimeError as error:
+        return str(error).split("(Triggered")[0].strip().split("\n")[0]
+    return ""
 
 
 def describe_device(device: torch.device) -> str:

@@ -148,7 +148,13 @@ class Parser:
         parses: dict[str, Parse] = {}
         for one in hypotheses:
             tree = self.tokenizer.tree(one.ids, words)
-            parse = Parse(tuple(words), tree, one.score, one.log_prob, len(one.ids))
+            parse = Parse(
+                tuple(words),
+                tree,
+                one.score,
+                one.log_prob,
+                len(self.tokenizer.only_actions(one.ids)),
+            )
             parses.setdefault(bracketing(tree), parse)
         return list(parses.values())
 

@@ -3,6 +3,11 @@
 A source is the words of a sentence with spaces between them, a target its tree in brackets on one
 line. The actions are symbols of the SentencePiece model, so that they come before all pieces, and
 targets have the first ids alone.
+
+A decoder that sees only its own actions must count words to know which comes next, and in long
+sentences it loses count. So each word is announced: before the first action, and after each word's
+action if there is one more, stands a symbol that the next word's first piece decides. No choice is
+made there, and what makes the tree are the actions between them.
 """
 
 from __future__ import annotations
@@ -19,8 +24,8 @@ from dragoman.text.tokenizer import Kind, Tokenizer
 from dragoman.text.trees.actions import Actions
 from dragoman.text.trees.bracketing import bracketing, parse_tree
 from dragoman.text.trees.cleaning import collapse_unary, restore_unary
-from dragoman.text.trees.linear import linearisation
-from dragoman.text.trees.tree import Tree
+from dragoman.text.trees.linear import WORD, linearisation
+from dragoman.text.trees.tree import Tree, leaves
 
 __all__ = ["TreeTokenizer"]
 
@@ -40,9 +45,11 @@ class TreeTokenizer(Tokenizer):
         try:
             self.actions = Actions.from_data(trees)
             self._collapse = bool(trees["collapse_unary"])
+            self._announcements = int(trees.get("announcements", 0))
         except (DragomanError, KeyError, TypeError, ValueError):
             raise ModelError("the actions of its trees cannot be read; train it again") from None
-        if self.symbols[: len(self.actions)] != _symbols(len(self.actions)):
+        count = len(self.actions) + self._announcements
+        if self.symbols[:count] != _symbols(count):
             raise ModelError("not the tokeniser of these actions; copy the directory again")
 
     @classmethod
@@ -59,19 +66,41 @@ class TreeTokenizer(Tokenizer):
         )
         if config.symbols:
             raise ConfigError("tokenizer.symbols mean nothing to a parser; leave them out")
-        symbols = tuple(_symbols(len(actions)))
-        pieces = Tokenizer.train((pair[0] for pair in pairs), replace(config, symbols=symbols))
+        symbols = tuple(_symbols(len(actions) + trees.announcements))
+        pieces = Tokenizer.train(
+            (pair[0] for pair in pairs),
+            replace(config, symbols=symbols),
+            beside=trees.announcements,
+        )
         return cls(
             pieces.model,
             kind=pieces.kind,
             normalization=pieces.normalization,
-            trees={**actions.to_data(), "collapse_unary": trees.collapse_unary},
+            trees={
+                **actions.to_data(),
+                "collapse_unary": trees.collapse_unary,
+                "announcements": trees.announcements,
+            },
         )
 
     @property
     def sizes(self) -> tuple[int, int]:
         """See Tokenizer."""
-        return len(self), FIRST + len(self.actions)
+        return len(self), self.announcements.stop
+
+    @property
+    def announcements(self) -> range:
+        """The ids that announce a word; none, if words are not announced."""
+        first = FIRST + len(self.actions)
+        return range(first, first + self._announcements)
+
+    def announce(self, words: Sequence[str]) -> list[int]:
+        """The id that announces each word."""
+        ids = self.announcements
+        if not ids:
+            return []
+        pieces = self.encode_batch([self.source([word]) for word in words])
+        return [ids[word[0] % len(ids)] for word in pieces]
 
     @property
     def longest_target(self) -> int:
@@ -88,10 +117,26 @@ class TreeTokenizer(Tokenizer):
 
     def encode_targets(self, texts: Sequence[str]) -> list[list[int]]:
         """See Tokenizer."""
-        order = self.actions.order
-        return [
-            self.actions.ids(order.encode(_to_learn(text, self._collapse)), FIRST) for text in texts
-        ]
+        return [self._encode_tree(_to_learn(text, self._collapse)) for text in texts]
+
+    def _encode_tree(self, tree: Tree) -> list[int]:
+        names = self.actions.order.encode(tree)
+        ids = self.actions.ids(names, FIRST)
+        if not self.announcements:
+            return ids
+        coming = iter(self.announce([leaf.word for leaf in leaves(tree)]))
+        told = [next(coming)]
+        kind = self.actions.order.kind
+        for name, id_ in zip(names, ids, strict=True):
+            told.append(id_)
+            if kind(name) == WORD and (announced := next(coming, None)) is not None:
+                told.append(announced)
+        return told
+
+    def only_actions(self, ids: Iterable[int]) -> list[int]:
+        """Without what announces words."""
+        announcements = self.announcements
+        return [id_ for id_ in ids if id_ not in announcements]
 
     def decode_target(self, ids: Sequence[int], source: str) -> str:
         """See Tokenizer."""
@@ -99,20 +144,23 @@ class TreeTokenizer(Tokenizer):
 
     def tree(self, ids: Sequence[int], words: Sequence[str]) -> Tree:
         """The tree that the actions make of the words."""
-        tree = self.actions.order.decode(self.actions.sequence(ids, FIRST), words)
+        names = self.actions.sequence(self.only_actions(ids), FIRST)
+        tree = self.actions.order.decode(names, words)
         return restore_unary(tree) if self._collapse else tree
 
     def pieces(self, ids: Iterable[int]) -> list[str]:
-        """See Tokenizer; actions by their names."""
+        """See Tokenizer; actions by their names, # for what announces a word."""
         ids = list(ids)
+        names = [*self.actions.names, *("#" for _ in self.announcements)]
         return [
-            self.actions.names[i - FIRST] if FIRST <= i < self.sizes[1] else piece
+            names[i - FIRST] if FIRST <= i < self.sizes[1] else piece
             for i, piece in zip(ids, super().pieces(ids), strict=True)
         ]
 
     @property
     def _trees(self) -> dict[str, Any]:
-        return {**self.actions.to_data(), "collapse_unary": self._collapse}
+        data = {**self.actions.to_data(), "collapse_unary": self._collapse}
+        return data | ({"announcements": self._announcements} if self._announcements else {})
 
 
 def _symbols(count: int) -> list[str]:
