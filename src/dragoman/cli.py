@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from dragoman import cli_translate, cli_trees
+from dragoman import cli_interop, cli_translate, cli_trees
 from dragoman.cli_paper import paper_app
 from dragoman.console import (
     counter,
@@ -347,6 +347,8 @@ def average(
 app.command()(cli_translate.translate)
 app.command()(cli_translate.score)
 app.command()(cli_translate.alternatives)
+app.command()(cli_interop.export)
+app.command("import")(cli_interop.import_model)
 app.command()(cli_trees.parse)
 app.command()(cli_trees.selftrain)
 

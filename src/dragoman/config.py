@@ -181,7 +181,9 @@ class ModelConfig:
     """LayerNorm(x + Sublayer(x)) as in the paper, or x + Sublayer(LayerNorm(x))."""
     norm_kind: Literal["layer", "rms"] = "layer"
     """LayerNorm, or RMSNorm without mean and bias."""
-    activation: Literal["relu", "gelu", "swiglu"] = "relu"
+    norm_epsilon: float = 1e-6
+    """What is added to the variance before the root is taken."""
+    activation: Literal["relu", "gelu", "swish", "swiglu"] = "relu"
     """Of the feed-forward layers."""
     window: int = 0
     """Restricted self-attention (§4): a position sees this many on each side (0: all)."""
@@ -198,6 +200,10 @@ class ModelConfig:
     """Convolutional models: positions a convolution sees; odd."""
     shared_embeddings: bool = True
     """One matrix for source, target and the pre-softmax projection (§3.4); false: three."""
+    attention_bias: bool = False
+    """Transformers: biases of queries, keys, values and their output, as Marian has them."""
+    output_bias: bool = False
+    """Transformers: a number for each piece, added to its score, as Marian has it."""
 
     def __post_init__(self) -> None:
         _at_least("model", self, 1, "encoder_layers", "decoder_layers", "d_model", "d_ff", "heads")
@@ -213,6 +219,10 @@ class ModelConfig:
             f"model.kernel = {self.kernel} must be odd; try {self.kernel + 1}",
         )
         _at_least("model", self, 1, "max_positions", "max_distance")
+        _need(
+            self.norm_epsilon > 0,
+            f"model.norm_epsilon = {self.norm_epsilon} must be above 0; try 1e-6",
+        )
         _fraction("model", self, "dropout", "attention_dropout", "activation_dropout")
         for name in ("d_k", "d_v"):
             if getattr(self, name) == 0:

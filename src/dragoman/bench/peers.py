@@ -35,7 +35,7 @@ def check_peers(config: Config) -> None:
     """Refuse to compare what cannot be: neither peer has every option of ours."""
     if find_spec("transformers") is None:
         raise ConfigError(
-            "--against needs transformers; install it with: pip install 'dragoman[bench]'"
+            "--against needs transformers; install it with: pip install 'dragoman[export]'"
         )
     m = config.model
     for name, same in (

@@ -75,9 +75,15 @@ class Model(nn.Module, ABC):
     """The ids below this can be produced: all, unless `build` was told otherwise."""
     projection: nn.Embedding
     """A row for each id; those of the targets make scores of features."""
+    projection_bias: nn.Parameter | None
+    """A number for each id, added to its score; most models have none."""
     fast: bool = False
     """Whether shapes alone decide what is computed, and bf16 weights will do: such a model can be
     trained on a rounded copy, and its steps recorded and replayed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_parameter("projection_bias", None)
 
     @abstractmethod
     def features(self, source: Rows, target: Rows) -> Tensor:
@@ -88,9 +94,14 @@ class Model(nn.Module, ABC):
         weight = self.projection.weight
         return weight if self.targets == self.vocabulary else weight[: self.targets]
 
+    def output_bias(self) -> Tensor | None:
+        """What is added to the scores, V; None: nothing."""
+        bias = self.projection_bias
+        return bias if bias is None else bias[: self.targets]
+
     def logits(self, features: Tensor) -> Tensor:
         """Unnormalised scores of the next piece, … V from … M."""
-        return F.linear(features, self.output_weight())
+        return F.linear(features, self.output_weight(), self.output_bias())
 
     def log_probabilities(self, features: Tensor) -> Tensor:
         """Of the next piece, … V from … M, at least in fp32."""

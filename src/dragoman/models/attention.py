@@ -59,20 +59,22 @@ class Watchable(nn.Module):
 
 
 class MultiHeadAttention(Watchable):
-    """Concat(head_1 … head_h) W^O, head_i = Attention(Q W_i^Q, K W_i^K, V W_i^V); no biases."""
+    """Concat(head_1 … head_h) W^O, head_i = Attention(Q W_i^Q, K W_i^K, V W_i^V)."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.heads, self.d_k, self.d_v = config.heads, config.d_k, config.d_v
         self.dropout = config.attention_dropout
-        self.query = Linear(config.d_model, config.heads * config.d_k, bias=False)
-        self.key = Linear(config.d_model, config.heads * config.d_k, bias=False)
-        self.value = Linear(config.d_model, config.heads * config.d_v, bias=False)
-        self.output = Linear(config.heads * config.d_v, config.d_model, bias=False)
+        bias = config.attention_bias
+        self.query = Linear(config.d_model, config.heads * config.d_k, bias=bias)
+        self.key = Linear(config.d_model, config.heads * config.d_k, bias=bias)
+        self.value = Linear(config.d_model, config.heads * config.d_v, bias=bias)
+        self.output = Linear(config.heads * config.d_v, config.d_model, bias=bias)
 
     def is_fast(self, x: Tensor) -> bool:
         """Whether our own kernels can compute this."""
-        return self.observer is None and kernels.usable(x) and kernels.fits(self.d_k, self.d_v)
+        plain = self.observer is not None or self.query.bias is not None
+        return not plain and kernels.usable(x) and kernels.fits(self.d_k, self.d_v)
 
     def attend_fast(self, x: Tensor, memory: Tensor | None, sight: Sight) -> Tensor:
         """The same as projecting, `attend` and its mask, with one product for what has one input.

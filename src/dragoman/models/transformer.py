@@ -1,8 +1,8 @@
 """The Transformer (§3), to be read beside the paper.
 
 The defaults are the paper's. Options that are not: pre-norm, RMSNorm, rotary and relative
-positions, restricted self-attention, GELU and SwiGLU, mixtures of experts, dropout inside attention
-and feed-forward layers, unshared embeddings.
+positions, restricted self-attention, GELU, Swish and SwiGLU, mixtures of experts, dropout inside
+attention and feed-forward layers, unshared embeddings, biases of attention and of the output.
 """
 
 # R rows, S source length, T target length, B sentences, K beams, M model width, H heads,
@@ -89,7 +89,7 @@ class Embedding(nn.Module):
 
 
 class FeedForward(nn.Module):
-    """FFN(x) = max(0, xW1 + b1)W2 + b2 (eq. 2), or with GELU, or gated (SwiGLU)."""
+    """FFN(x) = max(0, xW1 + b1)W2 + b2 (eq. 2), or with GELU or Swish, or gated (SwiGLU)."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -110,6 +110,8 @@ class FeedForward(nn.Module):
             inner = F.relu(self.inner(x))
         elif self.activation == "gelu":
             inner = F.gelu(self.inner(x))
+        elif self.activation == "swish":
+            inner = F.silu(self.inner(x))
         else:
             inner = F.silu(self.gate(x)) * self.inner(x)
         out: Tensor = self.outer(F.dropout(inner, self.dropout, self.training))
@@ -151,7 +153,7 @@ class RMSNorm(nn.RMSNorm):
 def norm(config: ModelConfig) -> LayerNorm | RMSNorm:
     """The normalisation of the config."""
     kind = RMSNorm if config.norm_kind == "rms" else LayerNorm
-    return kind(config.d_model, eps=1e-6)
+    return kind(config.d_model, eps=config.norm_epsilon)
 
 
 class Residual(nn.Module):
@@ -404,6 +406,8 @@ class Transformer(Model):
             if config.shared_embeddings
             else Pieces(vocabulary, config.d_model)
         )
+        if config.output_bias:
+            self.projection_bias = nn.Parameter(torch.zeros(vocabulary))
 
     def encode(self, source: Rows) -> Tensor:
         """The encoder's output, R S M."""

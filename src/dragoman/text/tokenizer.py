@@ -124,6 +124,8 @@ class Tokenizer:
         }
         if self._trees is not None:
             settings["trees"] = self._trees
+        if self._pair is not None:
+            settings["pair"] = self._pair
         atomic_write(directory / MODEL_FILE, self.model)
         atomic_write(directory / SETTINGS_FILE, json.dumps(settings, indent=2) + "\n")
 
@@ -153,20 +155,25 @@ class Tokenizer:
             raise ModelError(
                 f"{directory / SETTINGS_FILE}: kind {kind!r} or normalization {form!r} is unknown"
             )
-        trees = settings.get("trees")
-        if settings.get("fingerprint") != _fingerprint(model, kind, str(form), trees):
+        trees, pair = settings.get("trees"), settings.get("pair")
+        if settings.get("fingerprint") != _fingerprint(model, kind, str(form), trees or pair):
             raise ModelError(
                 f"{directory / MODEL_FILE}: truncated, or not the one {SETTINGS_FILE} was written "
                 "for; copy the directory again"
             )
         try:
-            return _made(model, kind, cast(Form, form), trees)
+            return _made(model, kind, cast(Form, form), trees, pair)
         except ModelError as error:
             raise ModelError(f"{directory / MODEL_FILE}: {error}") from None
 
     @property
     def _trees(self) -> dict[str, Any] | None:
         """What there is to remember of a parser's targets, as JSON holds it."""
+        return None
+
+    @property
+    def _pair(self) -> dict[str, Any] | None:
+        """What there is to remember of targets with a SentencePiece model of their own."""
         return None
 
     def __len__(self) -> int:
@@ -208,7 +215,7 @@ class Tokenizer:
         return self.decode(ids)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _made, (self.model, self.kind, self.normalization, self._trees)
+        return _made, (self.model, self.kind, self.normalization, self._trees, self._pair)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Tokenizer) and other.fingerprint == self.fingerprint
@@ -219,7 +226,8 @@ class Tokenizer:
     @cached_property
     def fingerprint(self) -> str:
         """Equal for tokenisers that do the same, and only for those."""
-        return _fingerprint(self.model, self.kind, self.normalization, self._trees)
+        more = self._trees or self._pair
+        return _fingerprint(self.model, self.kind, self.normalization, more)
 
     @cached_property
     def longest_piece(self) -> int:
@@ -380,13 +388,23 @@ def _handed_over(sample: deque[str]) -> Iterator[str]:
         yield sample.popleft()
 
 
-def _fingerprint(model: bytes, kind: str, form: str, trees: dict[str, Any] | None) -> str:
-    rest = "" if trees is None else json.dumps(trees)
+def _fingerprint(model: bytes, kind: str, form: str, more: dict[str, Any] | None) -> str:
+    rest = "" if more is None else json.dumps(more)
     return hashlib.sha256(f"{kind} {form} {rest}".encode() + model).hexdigest()[:32]
 
 
-def _made(model: bytes, kind: Kind, normalization: Form, trees: dict[str, Any] | None) -> Tokenizer:
-    """A tokeniser of its parts; with `trees`, a parser's."""
+def _made(
+    model: bytes,
+    kind: Kind,
+    normalization: Form,
+    trees: dict[str, Any] | None,
+    pair: dict[str, Any] | None = None,
+) -> Tokenizer:
+    """A tokeniser of its parts; with `trees`, a parser's; with `pair`, one of two models."""
+    if pair is not None:
+        from dragoman.text.pair import PairTokenizer
+
+        return PairTokenizer(model, kind=kind, normalization=normalization, pair=pair)
     if trees is None:
         return Tokenizer(model, kind=kind, normalization=normalization)
     from dragoman.text.trees.tokenizer import TreeTokenizer

@@ -81,7 +81,8 @@ class Criterion(nn.Module):
             scale = features.new_ones((), dtype=torch.float32)
         again = self.r_drop > 0 and self.training
         weight = self.model.output_weight()
-        if kernels.usable(features) and kernels.usable(weight) and not again:
+        plain = again or self.model.output_bias() is not None
+        if kernels.usable(features) and kernels.usable(weight) and not plain:
             fast: tuple[Tensor, Tensor] = kernels.project_and_score(
                 features,
                 weight,

@@ -1,0 +1,1 @@
+"""Our models in other people's programs, and theirs here; nothing crosses without a comparison."""
