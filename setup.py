@@ -1,0 +1,22 @@
+"""The one part that is compiled; everything else about the package is in pyproject.toml."""
+
+from setuptools import Extension, setup
+
+ENGINE = "src/dragoman/translate/engine"
+# Python's own -fwrapv would keep loops over int from being vectorised.
+FLAGS = """
+    -O3 -fno-wrapv -fno-math-errno -fno-trapping-math -fassociative-math -fno-signed-zeros
+    -freciprocal-math -ffinite-math-only
+"""
+
+setup(
+    ext_modules=[
+        Extension(
+            "dragoman.translate.engine._kernel",
+            sources=[f"{ENGINE}/kernel.c"],
+            depends=[f"{ENGINE}/kernel.h", f"{ENGINE}/layout.h"],
+            extra_compile_args=FLAGS.split(),
+            optional=True,  # where there is no C compiler, PyTorch translates, more slowly
+        )
+    ]
+)

@@ -1,0 +1,70 @@
+/* What Python hands over; engine/native.py has the same structures. */
+
+typedef struct {
+    int outputs, inputs;   /* N and K of y = x W^T + b; N is padded to a multiple of 64 */
+    const int8_t *weight;  /* [N / 64][K / 4][64][4] */
+    const float *scale;    /* of each output */
+    const int32_t *offset; /* 128 times the sum of its weights: inputs are stored plus 128 */
+    const float *bias;     /* zeros where there is none */
+} Linear;
+
+typedef struct { const float *gain, *bias; } Norm;
+
+typedef struct {
+    Linear query_key_value, output, inner, outer;
+    Norm around_attention, around_feed_forward;
+} EncoderLayer;
+
+typedef struct {
+    Linear query_key_value, output, source_query, source_key_value, source_output, inner, outer;
+    Norm around_attention, around_source, around_feed_forward;
+} DecoderLayer;
+
+typedef struct {
+    int d_model, heads, d_k, d_ff, encoder_layers, decoder_layers;
+    int vocabulary;  /* ids that can be produced */
+    int pre;         /* normalisation before the sub-layers */
+    int activation;  /* 0 ReLU, 1 GELU, 2 Swish */
+    int eos, first;  /* the ids a search may produce: eos, and those from first on */
+    float epsilon, scale;
+    const EncoderLayer *encoder;
+    const DecoderLayer *decoder;
+    Linear source_pieces, target_pieces, projection;
+    Norm encoder_norm, decoder_norm;
+    const float *positions; /* [longest][d_model], of the encoder and the decoder */
+    int longest;
+} Model;
+
+typedef struct {
+    int count;               /* hypotheses */
+    int candidates;          /* wanted of each */
+    int table_width;
+    const int *ids;          /* the last piece of each */
+    const int *positions;    /* how many pieces came before it */
+    const int *cells;        /* [count][table_width]: where each has its keys and values */
+    const int *sentences;    /* its sentence, an index of the next two */
+    const int *source_lengths;
+    uint16_t **memories;     /* of each sentence: [layers][length][2 heads d_k] */
+    uint16_t *cache;         /* [layers][cells][2 heads d_k] */
+    int64_t cache_cells;
+    const Linear *projection; /* the model's, or a part of it */
+    const int *names;         /* the ids of its outputs; NULL: they are their places */
+} Rows;
+
+typedef struct {
+    int *ids;         /* [count][candidates], best first */
+    float *log_probs; /* the same */
+    float *ends;      /* [count]: the log-probability of eos */
+} Found;
+
+#define ROOMS 12
+typedef struct { void *room[ROOMS]; size_t size[ROOMS]; } Scratch;
+
+static inline void *room(Scratch *s, int which, size_t bytes) {
+    if (s->size[which] < bytes) {
+        free(s->room[which]);
+        s->size[which] = bytes + bytes / 4;
+        s->room[which] = aligned_alloc(64, (s->size[which] + 63) & ~(size_t)63);
+    }
+    return s->room[which];
+}
