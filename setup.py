@@ -14,8 +14,9 @@ setup(
         Extension(
             "dragoman.translate.engine._kernel",
             sources=[f"{ENGINE}/kernel.c"],
-            depends=[f"{ENGINE}/kernel.h", f"{ENGINE}/layout.h"],
+            depends=[f"{ENGINE}/{name}.h" for name in ("kernel", "layout", "team")],
             extra_compile_args=FLAGS.split(),
+            extra_link_args=["-pthread"],
             optional=True,  # where there is no C compiler, PyTorch translates, more slowly
         )
     ]

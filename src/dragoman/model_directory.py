@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,20 +20,40 @@ from dragoman.models import Model, build
 from dragoman.models.weights import adopt_weights, read_tensors, write_tensors
 from dragoman.text.tokenizer import Tokenizer
 
-__all__ = ["LoadedModel", "load_model", "save_model"]
+__all__ = ["LoadedModel", "load_model", "open_model", "save_model"]
 
 FORMAT = 1
 
 
-@dataclass(frozen=True, slots=True)
 class LoadedModel:
-    """A model with what belongs to it."""
+    """A model with what belongs to it; its weights are read when they are first needed."""
 
-    model: Model
-    tokenizer: Tokenizer
-    config: Config
-    card: dict[str, Any]
-    path: Path
+    def __init__(
+        self,
+        model: Model | None,
+        tokenizer: Tokenizer,
+        config: Config,
+        card: dict[str, Any],
+        path: Path,
+        device: torch.device | str = "cpu",
+    ) -> None:
+        self._model = model
+        self._device = device
+        self.tokenizer = tokenizer
+        self.config = config
+        self.card = card
+        self.path = path
+
+    @property
+    def model(self) -> Model:
+        """The model itself, ready to be used."""
+        if self._model is None:
+            with torch.device("meta"):
+                model = build(self.config.model, *self.tokenizer.sizes)
+            file = self.path / "weights.safetensors"
+            adopt_weights(model, read_tensors(file), where=str(file))
+            self._model = model.to(self._device).eval()
+        return self._model
 
 
 def save_model(
@@ -58,18 +77,20 @@ def save_model(
 
 def load_model(directory: Path | str, device: torch.device | str = "cpu") -> LoadedModel:
     """Read a model directory, or the model of a run directory."""
+    loaded = open_model(directory, device)
+    _ = loaded.model  # what is wrong with it is said now
+    return loaded
+
+
+def open_model(directory: Path | str, device: torch.device | str = "cpu") -> LoadedModel:
+    """The same without its weights, which are read when they are needed, if ever."""
     path = _find(Path(directory))
     card = _read_card(path)
     try:
         config = Config.load(path / "config.toml")
     except ConfigError as error:
         raise ModelError(f"{error}; {path} is not a model of this version") from None
-    tokenizer = Tokenizer.load(path)
-    with torch.device("meta"):
-        model = build(config.model, *tokenizer.sizes)
-    file = path / "weights.safetensors"
-    adopt_weights(model, read_tensors(file), where=str(file))
-    return LoadedModel(model.to(device).eval(), tokenizer, config, card, path)
+    return LoadedModel(None, Tokenizer.load(path), config, card, path, device)
 
 
 def _refuse_others(path: Path) -> None:

@@ -69,12 +69,15 @@ class Engine:
         self._reach(max(longest, *map(len, sentences)) + 2)
         results: list[list[Hypothesis]] = [[] for _ in sentences]
 
+        workers = min(self.workers, len(sentences))
+        slots = max(1, min(-(-len(sentences) // workers), ROWS // options.beam))
+        helpers = self.workers // workers - 1
+
         def work(_: int) -> None:
-            slots = max(1, min(len(sentences), ROWS // options.beam))
-            for number, found in Searcher(self._model, options, slots, longest).run(iter(queue)):
+            searcher = Searcher(self._model, options, slots, longest, helpers)
+            for number, found in searcher.run(iter(queue)):
                 results[number] = found or [nothing([])]
 
-        workers = min(self.workers, len(sentences))
         if workers == 1:
             work(0)
             return checked(results)

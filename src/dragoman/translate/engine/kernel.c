@@ -13,6 +13,7 @@
 #include <immintrin.h>
 #endif
 
+#include "team.h"
 #include "layout.h"
 
 #ifdef X86
@@ -63,9 +64,14 @@ int dragoman_choose(int most) {
     return 0;
 }
 
-Scratch *dragoman_scratch(void) { return calloc(1, sizeof(Scratch)); }
+Scratch *dragoman_scratch(int helpers) {
+    Scratch *scratch = calloc(1, sizeof(Scratch));
+    if (scratch && helpers > 0) scratch->team = gather(helpers);
+    return scratch;
+}
 
 void dragoman_free(Scratch *scratch) {
+    if (scratch->team) dismiss(scratch->team);
     for (int i = 0; i < ROOMS; i++) free(scratch->room[i]);
     free(scratch);
 }

@@ -1,6 +1,7 @@
 /* Included once for each kind of machine, with NAME(x) giving each function its name there. */
 
-#define CHUNK 512 /* outputs of the projection that are looked at together */
+#define CHUNK 512  /* outputs of the projection that are looked at together */
+#define LARGE 8192 /* of a few hypotheses */
 
 static inline float NAME(widen)(uint16_t x) {
     uint32_t bits = (uint32_t)x << 16;
@@ -134,11 +135,36 @@ static void NAME(product)(const Linear *l, const uint8_t *q, const float *scales
     }
 }
 
+typedef struct {
+    const Linear *l;
+    const uint8_t *q;
+    const float *scales;
+    float *y;
+    int rows, from, to, width, grain;
+} NAME(Product);
+
+static void NAME(piece)(void *given, int piece) {
+    const NAME(Product) *p = given;
+    int from = p->from + piece * p->grain, to = from + p->grain < p->to ? from + p->grain : p->to;
+    NAME(product)(p->l, p->q, p->scales, p->rows, from, to, p->y + piece * p->grain, p->width);
+}
+
+static void NAME(shared_product)(Scratch *s, const Linear *l, const uint8_t *q, const float *scales,
+                                 int rows, int from, int to, float *y, int width) {
+    if (!s->team || (s->team->alone > 0 && s->team->alone--)) {
+        NAME(product)(l, q, scales, rows, from, to, y, width);
+        return;
+    }
+    int grain = ((to - from) / (4 * (s->team->count + 1)) + 63) & ~63;
+    NAME(Product) job = {l, q, scales, y, rows, from, to, width, grain};
+    together(s->team, NAME(piece), &job, (to - from + grain - 1) / grain);
+}
+
 static void NAME(linear)(Scratch *s, const Linear *l, const float *x, int rows, float *y) {
     uint8_t *q = room(s, 0, (size_t)rows * l->inputs);
     float *scales = room(s, 1, sizeof(float) * rows);
     NAME(quantize)(x, rows, l->inputs, q, scales);
-    NAME(product)(l, q, scales, rows, 0, l->outputs, y, l->outputs);
+    NAME(shared_product)(s, l, q, scales, rows, 0, l->outputs, y, l->outputs);
 }
 
 /* --- the rest of a layer --- */
@@ -324,7 +350,8 @@ static void NAME(choose)(const Model *m, Scratch *s, const Rows *rows, const flo
     const int R = rows->count, C = rows->candidates, K = l->inputs;
     uint8_t *q = room(s, 0, (size_t)R * K);
     float *scales = room(s, 1, sizeof(float) * R);
-    float *logits = room(s, 10, sizeof(float) * R * CHUNK);
+    const int chunk = R <= 8 ? LARGE : CHUNK;
+    float *logits = room(s, 10, sizeof(float) * R * chunk);
     NAME(Running) *running = room(s, 11, sizeof(NAME(Running)) * R);
     NAME(quantize)(x, R, K, q, scales);
     for (int r = 0; r < R; r++) {
@@ -336,15 +363,13 @@ static void NAME(choose)(const Model *m, Scratch *s, const Rows *rows, const flo
             found->ids[r * C + c] = m->eos;
         }
     }
-    const int real = rows->names ? m->vocabulary : m->vocabulary;
-    (void)real;
-    for (int from = 0; from < l->outputs; from += CHUNK) {
-        int to = from + CHUNK < l->outputs ? from + CHUNK : l->outputs;
-        NAME(product)(l, q, scales, R, from, to, logits, CHUNK);
+    for (int from = 0; from < l->outputs; from += chunk) {
+        int to = from + chunk < l->outputs ? from + chunk : l->outputs;
+        NAME(shared_product)(s, l, q, scales, R, from, to, logits, chunk);
         for (int r = 0; r < R; r++) {
-            const float *own = logits + (size_t)r * CHUNK;
+            const float *own = logits + (size_t)r * chunk;
             const int count = to - from;
-            float best[CHUNK / 64], most = -1e30f;
+            float best[LARGE / 64], most = -1e30f;
             for (int b = 0; b < count / 64; b++) {
                 float top = own[64 * b];
                 for (int i = 1; i < 64; i++) top = own[64 * b + i] > top ? own[64 * b + i] : top;
@@ -435,4 +460,5 @@ static void NAME(step)(const Model *m, Scratch *s, const Rows *rows, Found *foun
 }
 
 #undef CHUNK
+#undef LARGE
 #undef MOST_ROWS

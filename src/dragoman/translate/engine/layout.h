@@ -58,7 +58,11 @@ typedef struct {
 } Found;
 
 #define ROOMS 12
-typedef struct { void *room[ROOMS]; size_t size[ROOMS]; } Scratch;
+typedef struct {
+    void *room[ROOMS];
+    size_t size[ROOMS];
+    Team *team; /* NULL: nobody helps */
+} Scratch;
 
 static inline void *room(Scratch *s, int which, size_t bytes) {
     if (s->size[which] < bytes) {

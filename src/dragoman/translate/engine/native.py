@@ -119,6 +119,7 @@ def kernel() -> Any:
     except OSError:  # compiled for another machine
         return None
     library.dragoman_scratch.restype = c_void_p
+    library.dragoman_scratch.argtypes = [c_int]
     library.dragoman_free.argtypes = [c_void_p]
     library.dragoman_encode.argtypes = [
         *(POINTER(Model), c_void_p, c_int, c_void_p, c_void_p, POINTER(POINTER(c_uint16)))

@@ -33,12 +33,20 @@ class Searcher:
     """One worker: it searches many sentences, some at a time."""
 
     def __init__(
-        self, model: native.Model, options: SearchOptions, slots: int, longest: int
+        self,
+        model: native.Model,
+        options: SearchOptions,
+        slots: int,
+        longest: int,
+        helpers: int = 0,
     ) -> None:
-        """`slots` sentences at a time, of at most `longest` target pieces."""
+        """`slots` sentences at a time, of at most `longest` target pieces.
+
+        `helpers` are threads that share in each product.
+        """
         self.model, self.options, self.slots = model, options, slots
         self.library = native.kernel()
-        self.scratch = self.library.dragoman_scratch()
+        self.scratch = self.library.dragoman_scratch(helpers)
         self.width = 2 * model.heads * model.d_k
         K = self.beams = options.beam
         self.candidates = 2 * K if K > 1 else 1
