@@ -25,7 +25,8 @@ from .conftest import Result, reversals, write_pairs
 Command = Callable[..., Result]
 
 VERBS = ["demo", "prepare", "doctor", "train", "average", "translate", "evaluate"]
-VERBS += ["presets", "info", "plot"]
+VERBS += ["presets", "info", "plot", "score", "alternatives", "quantize", "export", "import"]
+VERBS += ["parse", "selftrain", "distill"]
 
 
 @pytest.fixture(scope="module")

@@ -17,13 +17,14 @@ if TYPE_CHECKING:
     from dragoman.errors import DragomanError
     from dragoman.evaluation.evaluate import Evaluation, evaluate
     from dragoman.training.run import Outcome, resume, train
-    from dragoman.translate import Translation, Translator, load
+    from dragoman.translate import Glossary, Translation, Translator, load
     from dragoman.translate.parser import Parse, Parser, load_parser
 
 __all__ = [
     "Config",
     "DragomanError",
     "Evaluation",
+    "Glossary",
     "Outcome",
     "Parse",
     "Parser",
@@ -43,6 +44,7 @@ _HOMES = {
     "Config": "config",
     "DragomanError": "errors",
     "Evaluation": "evaluation.evaluate",
+    "Glossary": "translate",
     "Outcome": "training.run",
     "Parse": "translate.parser",
     "Parser": "translate.parser",

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from dragoman import cli_interop, cli_translate, cli_trees
+from dragoman import cli_distill, cli_interop, cli_translate, cli_trees
 from dragoman.cli_paper import paper_app
 from dragoman.console import (
     counter,
@@ -346,11 +346,13 @@ def average(
 
 app.command()(cli_translate.translate)
 app.command()(cli_translate.score)
+app.command()(cli_translate.quantize)
 app.command()(cli_translate.alternatives)
 app.command()(cli_interop.export)
 app.command("import")(cli_interop.import_model)
 app.command()(cli_trees.parse)
 app.command()(cli_trees.selftrain)
+app.command()(cli_distill.distill)
 
 
 @app.command()
@@ -414,7 +416,7 @@ def evaluate(
     if source is None and (model is not None or (against is not None and against.is_dir())):
         raise ConfigError("--source is needed: the file to translate")
     found = measure(
-        load_translator(model, device)
+        load_translator(model, device=device)
         if model is not None
         else list(read_lines([hypotheses or Path("-")])),
         list(read_lines([reference])),

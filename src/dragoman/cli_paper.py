@@ -202,7 +202,7 @@ def figures(
     """Figures 3 to 5, positions, the learning rate, and why √d_k."""
     from dragoman.paper.figures import draw_all
 
-    translator = None if model is None else load_translator(model, device)
+    translator = None if model is None else load_translator(model, device=device)
     drawn = draw_all(
         translator,
         out / "figures",

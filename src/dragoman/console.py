@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dragoman.errors import ConfigError
+
 if TYPE_CHECKING:
     from dragoman.config import Config
     from dragoman.translate import Translator
@@ -57,11 +59,13 @@ def read_config(
     return config
 
 
-def load_translator(path: Path, device: str) -> Translator:
-    """The translator at `path`; what it warns of goes to stderr."""
+def load_translator(path: Path, *others: Path, device: str, precision: Any = "auto") -> Translator:
+    """The translator at `path`, or the ensemble; what it warns of goes to stderr."""
     from dragoman.translate import load
 
-    translator = load(path, device=device)
+    if precision not in ("auto", "int8", "float32"):
+        raise ConfigError(f"--precision {precision}: there are auto, int8 and float32")
+    translator = load(path, *others, device=device, precision=precision)
     translator.warn = say
     return translator
 
@@ -70,7 +74,7 @@ def load_system(path: Path | None, device: str) -> Translator | list[str] | None
     """A translator if `path` is a directory, translations if it is a file."""
     if path is None:
         return None
-    return load_translator(path, device) if path.is_dir() else list(read_lines([path]))
+    return load_translator(path, device=device) if path.is_dir() else list(read_lines([path]))
 
 
 def read_lines(files: Sequence[Path]) -> Iterator[str]:

@@ -98,8 +98,7 @@ class _Worker:
         except (EOFError, OSError):
             status = self._process.wait()
             raise DataError(
-                f"a process building batches ended (status {status}); if memory ran out, use "
-                "fewer workers"
+                f"a worker process ended (status {status}); if memory ran out, use fewer workers"
             ) from None
         if not done:
             raise result

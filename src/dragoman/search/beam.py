@@ -11,6 +11,7 @@ sum s scores at most s / penalty(longest). docs/search.md has the proof.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
 
@@ -24,7 +25,12 @@ from dragoman.search.ranking import best_of, penalty_table
 from dragoman.search.space import Constraint, Space
 from dragoman.text.symbols import BOS, EOS, PAD
 
-__all__ = ["beam_search"]
+__all__ = ["Choose", "beam_search"]
+
+Choose = Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
+"""From the log-probabilities of all candidates (B K V), the rows of the source they belong to (B)
+and the pieces so far (B K T): 2 K candidates, the first K of which end if they are endings and the
+first K others of which go on. Their log-probabilities, and where they stood in K V: B C each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,11 +97,13 @@ def beam_search(
     *,
     prefixes: list[list[int]] | None = None,
     constraint: Constraint | None = None,
+    choose: Choose | None = None,
 ) -> list[list[Hypothesis]]:
     """The `n_best` best hypotheses found of each sentence, best first.
 
     `source` has one sentence a row, each ending in EOS. There are fewer than `n_best` where fewer
-    are possible, and the prefix alone, with score −∞, where none is.
+    are possible, and the prefix alone, with score −∞, where none is. Candidates are chosen by
+    log-probability, unless `choose` does it.
     """
     space = Space(source, model.targets, options, prefixes, constraint)
     if not space.sentences:
@@ -117,7 +125,10 @@ def beam_search(
         log_probs_BKV, state = model.step(last_BK, state)
         totals_BKV = space.extensions(sums_BK, log_probs_BKV, ids_BKT)
         # No more than K of the best 2 K can be endings, which leaves K to go on.
-        best_BC, index_BC = best_of(totals_BKV.flatten(1), 2 * beams)
+        if choose is None:
+            best_BC, index_BC = best_of(totals_BKV.flatten(1), 2 * beams)
+        else:
+            best_BC, index_BC = choose(totals_BKV, space.sentences_B, ids_BKT)
         parents_BC, pieces_BC = index_BC // model.targets, index_BC % model.targets
         ends_BC = pieces_BC == EOS
 

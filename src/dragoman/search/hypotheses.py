@@ -91,6 +91,10 @@ class SearchOptions(Limits):
     """Hypotheses returned for a sentence, at most `beam`."""
     stop_early: bool = True
     """Stop where nothing better can come; off, the result is the same and takes longer."""
+    groups: int = 1
+    """Of diverse beams: the beam in so many parts, each avoiding what those before it say."""
+    diversity: float = 2.0
+    """What a piece costs for each hypothesis of an earlier group that has it at the same place."""
 
     def __post_init__(self) -> None:
         Limits.__post_init__(self)
@@ -100,6 +104,14 @@ class SearchOptions(Limits):
             self.n_best <= self.beam,
             f"search.n_best = {self.n_best} is more than search.beam = {self.beam} can find; "
             f"try search.beam = {self.n_best}",
+        )
+        _need(
+            1 <= self.groups <= self.beam,
+            f"search.groups = {self.groups} do not fit in search.beam = {self.beam}; "
+            "each needs a hypothesis",
+        )
+        _need(
+            self.diversity >= 0, f"search.diversity = {self.diversity} is too small; the least is 0"
         )
 
     @classmethod

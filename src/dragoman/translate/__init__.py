@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
-from dragoman.translate.translator import Translation, Translator, load
+from dragoman.translate.glossary import Glossary
+from dragoman.translate.translator import Alternative, Translation, Translator, load
 
-__all__ = ["Translation", "Translator", "load"]
+__all__ = ["Alternative", "Glossary", "Translation", "Translator", "load"]

@@ -44,9 +44,17 @@ def source_attention(
 
 
 def predicting(attention: dict[str, Tensor]) -> Tensor:
-    """Of the last layer: where each head looks to predict each target piece, H T S."""
-    *_, last = attention.values()
-    return last[:, :-1, :-1]
+    """Of the last layer: where each head looks to predict each target piece, H T S.
+
+    The heads of an ensemble are those of all its models.
+    """
+    last = {_member(name): weights for name, weights in attention.items()}
+    return torch.cat([weights[:, :-1, :-1] for weights in last.values()])
+
+
+def _member(name: str) -> str:
+    """Which model of an ensemble a module belongs to."""
+    return name.split(".")[1] if name.startswith("models.") else ""
 
 
 def word_alignment(
@@ -55,10 +63,12 @@ def word_alignment(
     source: Sequence[int],
     target: Sequence[int],
 ) -> list[tuple[int, int]]:
-    """Pairs (source word, target word), one for each target word, by white-space words.
+    """Pairs (source word, target word) by white-space words; every word of either side has one.
 
     The weights are those of the step that predicts a target piece, averaged over the heads of the
-    last layer: of all layers and of both steps, the best in most models (docs/log.md).
+    last layer: of all layers and of both steps, the best in most models (docs/log.md). A target
+    word takes the source word it attends to most; a source word that none has taken, the target
+    word that attends to it most (docs/decoding.md).
     """
     if not source or not target:
         return []
@@ -72,4 +82,8 @@ def word_alignment(
     by_source = torch.zeros(int(said.sum()), shape[1])
     by_source.index_add_(1, source_words[read], weights_TS[said][:, read])
     table = torch.zeros(shape).index_add_(0, target_words[said], by_source)
-    return sorted((int(other), word) for word, other in enumerate(table.argmax(1).tolist()))
+    table /= target_words[said].bincount(minlength=shape[0])[:, None].clamp(min=1)
+    pairs = [(int(other), word) for word, other in enumerate(table.argmax(1).tolist())]
+    taken = {other for other, _ in pairs}
+    free = [(word, other) for word, other in enumerate(table.argmax(0).tolist())]
+    return sorted([*pairs, *(pair for pair in free if pair[0] not in taken)])

@@ -2,80 +2,71 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import accumulate
 from pathlib import Path
-from typing import Any, overload
+from typing import Any, Literal, overload
+
+import torch
+from torch import Tensor
 
 from dragoman.config import Config
-from dragoman.errors import ConfigError, ModelError
+from dragoman.errors import ConfigError, DragomanError, ModelError
 from dragoman.memory import keep_freed_memory
-from dragoman.model_directory import LoadedModel, load_model
-from dragoman.models import Model, Rows
-from dragoman.search import (
-    Constraint,
-    Hypothesis,
-    SamplingOptions,
-    SearchOptions,
-    sample,
-    search,
-)
-from dragoman.search.many import Find, by_length, search_many
+from dragoman.model_directory import LoadedModel, load_model, open_model
+from dragoman.models import Model
+from dragoman.models.ensemble import Ensemble
+from dragoman.search import SamplingOptions, SearchOptions
 from dragoman.text.tokenizer import Tokenizer
-from dragoman.translate.alignment import attends_to_source, source_attention, word_alignment
+from dragoman.translate.alignment import attends_to_source
+from dragoman.translate.alternatives import Alternative, alternatives
+from dragoman.translate.decoding import NO_SPACES, Decoder, Settings
 from dragoman.translate.device import pick
-from dragoman.translate.segments import split_line
+from dragoman.translate.engine import Engine, open_engine, why_no_engine
+from dragoman.translate.glossary import Glossary, Terms
+from dragoman.translate.masking import copied_words, translate_masked
+from dragoman.translate.scoring import Scored, score_pairs
+from dragoman.translate.translation import Request, Run, Translation
 
-__all__ = ["Translation", "Translator", "load"]
+__all__ = ["Alternative", "Precision", "Translation", "Translator", "load"]
 
-_NO_SPACES = {"zh", "ja", "th", "lo", "km", "my"}
+Precision = Literal["auto", "int8", "float32"]
+"""In which numbers a CPU computes."""
 
-
-@dataclass(frozen=True, slots=True)
-class Translation:
-    """One translation of one text."""
-
-    source: str
-    text: str
-    score: float
-    """Log-probability / length penalty, summed over the segments of a long line."""
-    tokens: tuple[str, ...]
-    """The target pieces as the model produced them."""
-    alignment: tuple[tuple[int, int], ...] = ()
-    """(source word, target word) by white-space words, if asked for."""
-    alternatives: tuple[Translation, ...] = ()
-    """With n_best or samples: the others, best first."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON holds it."""
-        table: dict[str, Any] = {
-            "text": self.text,
-            "score": round(self.score, 6),
-            "tokens": list(self.tokens),
-        }
-        if self.alignment:
-            table["alignment"] = [list(pair) for pair in self.alignment]
-        if self.alternatives:
-            table["alternatives"] = [other.to_dict() for other in self.alternatives]
-        return table
+Wishes = Sequence[str] | Sequence[Sequence[str]]
+"""Phrases for all texts; or, if they are lists themselves, those for each."""
 
 
 class Translator:
-    """A loaded model that translates text."""
+    """A loaded model that translates text; or several as one, that have the same pieces."""
 
-    def __init__(self, loaded: LoadedModel) -> None:
-        if loaded.config.data.task != "translation":
-            raise ModelError(f"{loaded.path}: a parser; use it with dragoman parse")
-        self.model: Model = loaded.model
+    def __init__(
+        self, loaded: LoadedModel, *others: LoadedModel, engine: Engine | None = None
+    ) -> None:
+        """An `engine` of the same weights does what it can do; the rest is done by the model."""
+        for one in (loaded, *others):
+            if one.config.data.task != "translation":
+                raise ModelError(f"{one.path}: a parser; use it with dragoman parse")
+            if one.tokenizer != loaded.tokenizer:
+                raise ModelError(
+                    f"{one.path}: has other pieces than {loaded.path}; an ensemble is trained on "
+                    "one prepared corpus, or with one tokeniser"
+                )
+        self._loaded = (loaded, *others)
+        self._engine = engine
         self.tokenizer: Tokenizer = loaded.tokenizer
         self.config: Config = loaded.config
         self.card: dict[str, Any] = loaded.card
         self.path: Path = loaded.path
         self.warn: Callable[[str], None] = lambda message: None
         """Told when a sentence was too long and had to be cut."""
+        self._glossaries: dict[Glossary, Terms] = {}
+
+    @cached_property
+    def model(self) -> Model:
+        """The model, or the ensemble; read now, if the engine was enough until now."""
+        models = [one.model for one in self._loaded]
+        return Ensemble(models) if len(models) > 1 else models[0]
 
     @overload
     def translate(self, text: str, **options: Any) -> Translation: ...
@@ -93,183 +84,219 @@ class Translator:
         min_length: int | None = None,
         max_extra: int | None = None,
         prefix: str | Sequence[str] | None = None,
+        must: Wishes = (),
+        must_not: Wishes = (),
+        diverse: int = 1,
+        diversity: float | None = None,
+        glossary: Glossary | None = None,
+        protect: bool = False,
         sampling: SamplingOptions | None = None,
         align: bool = True,
     ) -> Translation | list[Translation]:
         """Translate a text, or several; what is not given is as the model's config says.
 
-        `prefix` is how a translation must begin: one for all texts, or one for each. With
-        `sampling` translations are drawn instead of searched for. Without attention to the source
-        there is nothing to align by.
+        `prefix` is how a translation must begin: one for all texts, or one for each. `must` and
+        `must_not` are phrases it contains, and does not, as whole words. With `diverse` the beam is
+        so many groups that avoid each other. A `glossary` says how terms are translated. With
+        `protect` URLs, addresses, tags and placeholders stay as they are. With `sampling`
+        translations are drawn instead of searched for. Without attention to the source there is
+        nothing to align by. A text without words has an empty translation, whatever it must be.
         """
         texts = [text] if isinstance(text, str) else list(text)
-        prefixes = [prefix] * len(texts) if isinstance(prefix, str) else list(prefix or [])
-        if prefixes and len(prefixes) != len(texts):
-            raise ConfigError(f"{len(prefixes)} prefixes for {len(texts)} texts; give one for each")
+        wide = max(self.config.search.beam * max(1, diverse), n_best)
         changes = {
-            "beam": beam if beam is not None else max(self.config.search.beam, n_best),
+            "beam": beam if beam is not None else wide,
             "n_best": n_best,
             "length_penalty": length_penalty,
             "min_length": min_length,
             "max_extra": max_extra,
+            "groups": diverse,
+            "diversity": diversity,
         }
         options = SearchOptions.from_config(
             self.config.search, **{k: v for k, v in changes.items() if v is not None}
         )
+        rewrites = glossary is not None or protect
+        settings = Settings(options, sampling, (align or rewrites) and self.aligns)
+        requests = _requests(texts, prefix, must, must_not)
+        if sampling is not None and (diverse > 1 or glossary is not None):
+            raise ConfigError("diverse beams and a glossary are of search; leave out sampling")
 
-        def find(
-            rows: Rows, forced: list[list[int]] | None, constraint: Constraint | None
-        ) -> list[list[Hypothesis]]:
-            if sampling is not None:
-                return sample(self.model, rows, sampling, prefixes=forced, constraint=constraint)
-            return search(self.model, rows, options, prefixes=forced, constraint=constraint)
+        def run(wanted: Sequence[Request]) -> list[Translation]:
+            return self._decoder.run(wanted, settings)
 
-        found = self._translate(texts, prefixes, find, align and self.aligns)
+        found = self._rewritten(requests, run, glossary, protect) if rewrites else run(requests)
         return found[0] if isinstance(text, str) else found
 
     @cached_property
     def aligns(self) -> bool:
         """Whether the model has attention to read an alignment off."""
+        if self._engine is not None:  # which only Transformers have
+            return True
         return attends_to_source(self.model)
 
     def translate_lines(
         self, lines: Iterable[str], *, window: int = 2000, **options: Any
     ) -> Iterator[Translation]:
-        """Translate any number of lines, in order, holding one window of them in memory."""
+        """Translate any number of lines, in order, holding one window of them in memory.
+
+        Where a line cannot be read, those before it are translated first.
+        """
         options.setdefault("align", False)
-        waiting: list[str] = []
-        size = 0
-        for line in lines:
-            waiting.append(line)
-            size += len(line)
-            if len(waiting) >= window or size > 1_000_000:
-                yield from self.translate(waiting, **options)
-                waiting, size = [], 0
-        if waiting:
+        coming = iter(lines)
+        while True:
+            waiting, trouble = _window(coming, window)
             yield from self.translate(waiting, **options)
+            if trouble is not None:
+                raise trouble
+            if not waiting:
+                return
+
+    def score(
+        self, sources: Sequence[str], targets: Sequence[str], *, length_penalty: float | None = None
+    ) -> list[Scored]:
+        """How probable each target is as the translation of its source."""
+        alpha = self.config.search.length_penalty if length_penalty is None else length_penalty
+        return score_pairs(
+            self.model,
+            self.tokenizer,
+            sources,
+            targets,
+            alpha=alpha,
+            batch_tokens=self.config.search.batch_tokens,
+        )
+
+    def alternatives(
+        self, text: str, prefix: str = "", count: int = 5, *, beam: int | None = None
+    ) -> list[Alternative]:
+        """The likeliest next words of a translation that begins with `prefix`, most likely first.
+
+        Each comes with the best translation that begins so. The prefix is whole words; a long text
+        is not cut, so that it has to be a sentence.
+        """
+        if count < 1:
+            raise ConfigError(f"{count} alternatives are too few; the least is 1")
+        source = self.tokenizer.encode(text)
+        if not source:
+            return []
+        options = SearchOptions.from_config(
+            self.config.search, **({} if beam is None else {"beam": beam})
+        )
+        begun = self.tokenizer.encode_targets([self.tokenizer.normalize_target(prefix)])[0]
+        return alternatives(
+            self.model, self.tokenizer, source, begun, self._word_starts, count, options
+        )
 
     # --- inside ---
 
-    def _translate(
-        self,
-        texts: Sequence[str],
-        prefixes: Sequence[str],
-        find: Find,
-        align: bool,
+    @cached_property
+    def _decoder(self) -> Decoder:
+        return Decoder(
+            lambda: self.model,
+            self.tokenizer,
+            self.config,
+            lambda message: self.warn(message),
+            self._engine,
+        )
+
+    @cached_property
+    def _word_starts(self) -> Tensor:
+        """Which pieces a word can begin with, V; in a language without spaces, all."""
+        spaced = bool(self._decoder.space)
+        texts = self._decoder.phrases.spelling.texts
+        device = next(self.model.parameters()).device
+        return torch.tensor([text.startswith(" ") or not spaced for text in texts], device=device)
+
+    @cached_property
+    def _copied(self) -> list[str]:
+        """Words the model copies, to stand for what is not to be translated."""
+        settings = Settings(SearchOptions.from_config(self.config.search, beam=1))
+        own = [piece[1:] for piece in self.tokenizer.vocabulary if piece.startswith("▁")]
+        return copied_words(own, lambda wanted: self._decoder.run(wanted, settings))
+
+    def _rewritten(
+        self, requests: Sequence[Request], run: Run, glossary: Glossary | None, protect: bool
     ) -> list[Translation]:
-        segments: list[str] = []
-        owners: list[int] = []
-        forced: list[list[int]] = []
-        for number, text in enumerate(texts):
-            for place, segment in enumerate(self._segments(text)):
-                segments.append(segment)
-                owners.append(number)
-                begins = prefixes and place == 0
-                forced.append(self.tokenizer.encode(prefixes[number]) if begins else [])
-        ids = self.tokenizer.encode_batch(segments) if segments else []
-        budget = self.config.search.batch_tokens
-        found = search_many(
-            self.model,
-            ids,
-            find,
-            batch_tokens=budget,
-            prefixes=forced if any(forced) else None,
-        )
-        alignments = self._align(ids, found) if align else {}
-        parts: list[list[Translation]] = [[] for _ in texts]
-        for i, owner in enumerate(owners):
-            candidates = [
-                Translation(
-                    segments[i],
-                    self.tokenizer.decode(hypothesis.ids),
-                    hypothesis.score,
-                    tuple(self.tokenizer.pieces(hypothesis.ids)),
-                    tuple(alignments.get((i, n), ())),
-                )
-                for n, hypothesis in enumerate(found[i])
-            ]
-            parts[owner].append(replace(candidates[0], alternatives=tuple(candidates[1:])))
-        return [self._join(text, part) for text, part in zip(texts, parts, strict=True)]
+        if glossary is not None:
+            plain, terms = run, self._terms(glossary)
+            run = lambda wanted: terms.translate(wanted, plain)  # noqa: E731
+        return translate_masked(requests, run, lambda: self._copied) if protect else run(requests)
 
-    def _segments(self, text: str) -> list[str]:
-        line = self.tokenizer.normalize(text)
-        if not line:
-            return []
-        limit = self.config.data.max_length
-        segments, cut = split_line(line, lambda part: len(self.tokenizer.encode(part)), limit)
-        if cut:
-            self.warn(
-                f"a sentence of more than {limit} pieces was cut into parts: {line[:60].strip()}…"
+    def _terms(self, glossary: Glossary) -> Terms:
+        if glossary not in self._glossaries:
+            languages = self.config.data.languages or ("", "")
+            self._glossaries[glossary] = Terms(
+                glossary,
+                self.tokenizer.normalize,
+                source_words=languages[0] not in NO_SPACES,
+                target_words=languages[1] not in NO_SPACES,
             )
-        return segments
+        return self._glossaries[glossary]
 
-    def _align(
-        self, sources: Sequence[Sequence[int]], found: Sequence[Sequence[Hypothesis]]
-    ) -> dict[tuple[int, int], list[tuple[int, int]]]:
-        """The word alignment of every hypothesis, by (sentence, rank)."""
-        keys = [(i, n) for i, row in enumerate(found) for n in range(len(row))]
-        lengths = [len(sources[i]) + len(found[i][n].ids) for i, n in keys]
-        alignments = {}
-        for batch in by_length(lengths, self.config.search.batch_tokens):
-            pairs = [keys[k] for k in batch]
-            source = [sources[i] for i, _ in pairs]
-            target = [found[i][n].ids for i, n in pairs]
-            seen = source_attention(self.model, source, target)
-            for key, weights, s, t in zip(pairs, seen, source, target, strict=True):
-                alignments[key] = word_alignment(weights, self.tokenizer, s, t)
-        return alignments
 
-    def _join(self, text: str, parts: list[Translation]) -> Translation:
-        """The segments of a line as one translation; alternative n joins the n-th of each."""
-        if not parts:
-            return Translation(text, "", 0.0, ())
-        if len(parts) == 1:
-            return replace(parts[0], source=text)
-        ranked = [[part, *part.alternatives] for part in parts]
-        shortest = min(map(len, ranked))
-        whole = [self._joined(text, [row[n] for row in ranked]) for n in range(shortest)]
-        return replace(whole[0], alternatives=tuple(whole[1:]))
+def _window(lines: Iterator[str], count: int) -> tuple[list[str], DragomanError | None]:
+    """The next lines, at most about a million characters; and what went wrong after them."""
+    waiting: list[str] = []
+    size = 0
+    try:
+        for line in lines:
+            waiting.append(line)
+            size += len(line)
+            if len(waiting) >= count or size > 1_000_000:
+                break
+    except DragomanError as error:
+        return waiting, error
+    return waiting, None
 
-    def _joined(self, text: str, parts: list[Translation]) -> Translation:
-        languages = self.config.data.languages
-        space = "" if languages and languages[1] in _NO_SPACES else " "
-        joined = space.join(part.text for part in parts)
-        source_places = _places([part.source for part in parts], self.tokenizer.normalize(text))
-        target_places = _places([part.text for part in parts], joined)
-        pairs = {
-            (sources[s], targets[t])
-            for part, sources, targets in zip(parts, source_places, target_places, strict=True)
-            for s, t in part.alignment
-        }
-        return Translation(
-            text,
-            joined,
-            sum(part.score for part in parts),
-            tuple(token for part in parts for token in part.tokens),
-            tuple(sorted(pairs)),
+
+def _requests(
+    texts: Sequence[str],
+    prefix: str | Sequence[str] | None,
+    must: Wishes,
+    must_not: Wishes,
+) -> list[Request]:
+    prefixes = [prefix or ""] * len(texts) if isinstance(prefix, str | None) else list(prefix)
+    if len(prefixes) != len(texts):
+        raise ConfigError(f"{len(prefixes)} prefixes for {len(texts)} texts; give one for each")
+    wanted, banned = (
+        _for_each(p, len(texts), n) for p, n in ((must, "must"), (must_not, "must_not"))
+    )
+    return list(map(Request, texts, prefixes, wanted, banned))
+
+
+def _for_each(phrases: Wishes, texts: int, name: str) -> list[tuple[str, ...]]:
+    """The phrases of each text."""
+    if isinstance(phrases, str):
+        raise ConfigError(f"{name} is a list of phrases; write {name}=[{phrases!r}]")
+    if all(isinstance(phrase, str) for phrase in phrases):
+        return [tuple(phrase for phrase in phrases if isinstance(phrase, str))] * texts
+    if len(phrases) != texts:
+        raise ConfigError(
+            f"{name} has lists of phrases for {len(phrases)} texts, and there are {texts}"
         )
+    return [tuple(each) for each in phrases]
 
 
-def _places(parts: Sequence[str], whole: str) -> list[list[int]]:
-    """For each word of each part, the word of the whole it begins in.
+def load(
+    path: Path | str,
+    *others: Path | str,
+    device: str = "auto",
+    precision: Precision = "auto",
+) -> Translator:
+    """The translator in a model directory, or the one of a run; of several, their ensemble.
 
-    A part may begin or end inside a word: where a word without end was cut, or where the
-    language has no spaces.
+    On a CPU `auto` is int8 wherever the engine can compute the model: see `dragoman.translate.engine`.
     """
-    ends = list(accumulate(map(len, whole.split())))
-    places, characters = [], 0
-    for part in parts:
-        row = []
-        for word in part.split():
-            row.append(bisect_right(ends, characters))
-            characters += len(word)
-        places.append(row)
-    return places
-
-
-def load(path: Path | str, *, device: str = "auto") -> Translator:
-    """The translator in a model directory, or the one of a run."""
     device = pick(device)
-    if device == "cpu":
-        keep_freed_memory()
-    return Translator(load_model(path, device))
+    if device != "cpu":
+        if precision == "int8":
+            raise ConfigError("int8 is for the CPU; leave out the precision, or say device cpu")
+        return Translator(*(load_model(one, device) for one in (path, *others)))
+    keep_freed_memory()
+    first = open_model(path)
+    obstacle = "an ensemble is computed by PyTorch" if others else why_no_engine(first.config.model)
+    if precision == "int8" and obstacle:
+        raise ConfigError(f"{first.path}: no int8 ({obstacle}); say precision float32")
+    if obstacle or precision == "float32" or first.config.data.task != "translation":
+        return Translator(*(load_model(one) for one in (path, *others)))
+    return Translator(first, engine=open_engine(first))

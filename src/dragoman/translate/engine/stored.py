@@ -17,7 +17,7 @@ from dragoman.models.weights import get_weights
 from dragoman.translate.engine.engine import Engine
 from dragoman.translate.engine.packing import Packed, pack, why_not
 
-__all__ = ["VARIANT", "quantize", "read_engine", "stored"]
+__all__ = ["VARIANT", "open_engine", "quantize", "stored"]
 
 VARIANT: Final = "int8.safetensors"
 LAYOUT: Final = "1"
@@ -40,7 +40,15 @@ def stored(directory: Path) -> Path | None:
     return file if file.exists() else None
 
 
-def read_engine(file: Path, config: ModelConfig, targets: int) -> Engine:
+def open_engine(loaded: LoadedModel) -> Engine:
+    """The engine of a model: from its variant if it has one, or made of its weights now."""
+    targets = loaded.tokenizer.sizes[1]
+    if file := stored(loaded.path):
+        return _read(file, loaded.config.model, targets)
+    return Engine.of(get_weights(loaded.model), loaded.config.model, targets)
+
+
+def _read(file: Path, config: ModelConfig, targets: int) -> Engine:
     """The engine of a variant; one that is damaged or of another model is refused."""
     advice = f"make it again with: dragoman quantize {file.parent}"
     packed: Packed = {}

@@ -1,0 +1,103 @@
+"""Diverse beam search (Vijayakumar et al. 2016): groups that avoid what the others say.
+
+A group is a beam search of its own. At every step a piece costs it `diversity` for each hypothesis
+of an earlier group that takes the same piece at the same place. A group depends on earlier ones
+alone, so that they are searched one after another.
+"""
+
+# B sentences, K hypotheses of a group, T pieces so far, V vocabulary, C = 2 K candidates
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from dragoman.models.api import Model, Rows
+from dragoman.search.beam import beam_search
+from dragoman.search.hypotheses import Hypothesis, SearchOptions
+from dragoman.search.ranking import best_of
+from dragoman.search.space import Constraint
+from dragoman.text.symbols import EOS
+
+__all__ = ["diverse_search"]
+
+
+class Group:
+    """How one group chooses its candidates, and what all groups have said so far."""
+
+    def __init__(self, said: dict[tuple[int, int], Counter[int]], diversity: float) -> None:
+        """`said`: how often each piece was taken, by (sentence, place)."""
+        self._before = {key: dict(pieces) for key, pieces in said.items()}
+        self._said, self._diversity = said, diversity
+
+    def choose(
+        self, totals_BKV: Tensor, sentences_B: Tensor, ids_BKT: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """The best after the penalty; log-probabilities are without it."""
+        beams, vocabulary = totals_BKV.shape[1:]
+        place, sentences = ids_BKT.shape[2], sentences_B.tolist()
+        ranked_BKV = totals_BKV.clone()
+        for row, sentence in enumerate(sentences):
+            if pieces := self._before.get((sentence, place)):
+                ids = torch.tensor(list(pieces), device=totals_BKV.device)
+                price = torch.tensor([float(n) for n in pieces.values()], device=ids.device)
+                ranked_BKV[row, :, ids] -= self._diversity * price
+        _, index_BC = best_of(ranked_BKV.flatten(1), 2 * beams)
+        values_BC = totals_BKV.flatten(1).gather(1, index_BC)
+        self._remember(sentences, place, (index_BC % vocabulary).tolist(), values_BC.tolist())
+        return values_BC, index_BC
+
+    def _remember(
+        self, sentences: list[int], place: int, pieces: list[list[int]], values: list[list[float]]
+    ) -> None:
+        """What goes on is what was said; beam_search takes the first that are no endings."""
+        for sentence, row, prices in zip(sentences, pieces, values, strict=True):
+            going = [
+                piece
+                for piece, price in zip(row, prices, strict=True)
+                if piece != EOS and price != -torch.inf
+            ]
+            counts = self._said.setdefault((sentence, place), Counter())
+            counts.update(going[: len(row) // 2])
+
+
+def diverse_search(
+    model: Model,
+    source: Rows,
+    options: SearchOptions,
+    *,
+    prefixes: list[list[int]] | None = None,
+    constraint: Constraint | None = None,
+) -> list[list[Hypothesis]]:
+    """The best of each group, then the second best of each and so on, until there are `n_best`.
+
+    They are returned by score, and no two are alike. The beam is `options.beam` hypotheses for
+    all groups together.
+    """
+    size = -(-options.beam // options.groups)
+    each = replace(options, beam=size, n_best=min(size, options.n_best), groups=1)
+    said: dict[tuple[int, int], Counter[int]] = {}
+    groups = [
+        beam_search(
+            model,
+            source,
+            each,
+            prefixes=prefixes,
+            constraint=constraint,
+            choose=Group(said, options.diversity).choose,
+        )
+        for _ in range(options.groups)
+    ]
+    return [_merged(found, options.n_best) for found in zip(*groups, strict=True)]
+
+
+def _merged(groups: tuple[list[Hypothesis], ...], count: int) -> list[Hypothesis]:
+    chosen: dict[tuple[int, ...], Hypothesis] = {}
+    for rank in range(max(map(len, groups))):
+        for group in groups:
+            if rank < len(group) and len(chosen) < count:
+                chosen.setdefault(tuple(group[rank].ids), group[rank])
+    return sorted(chosen.values(), key=lambda one: -one.score)
