@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from dragoman import cli_distill, cli_interop, cli_translate, cli_trees
+from dragoman import cli_bench, cli_distill, cli_interop, cli_translate, cli_trees
 from dragoman.cli_paper import paper_app
 from dragoman.console import (
     counter,
@@ -451,6 +451,9 @@ def bench_train(
 
     report = measure(config, preset, steps=steps, against=against, say=say)
     show(report.to_dict() if as_json else "\n".join(report.lines()))
+
+
+bench_app.command("translate")(cli_bench.bench_translate)
 
 
 @app.command()

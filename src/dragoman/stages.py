@@ -21,8 +21,8 @@ from dragoman.data.readers import check_rereadable
 from dragoman.errors import ConfigError
 from dragoman.files import atomic_write, explained, remove_leftovers
 from dragoman.memory import keep_freed_memory
-from dragoman.model_directory import load_model
-from dragoman.translate import Translator
+from dragoman.model_directory import open_model
+from dragoman.translate import Translator, load
 from dragoman.translate.device import pick
 
 __all__ = [
@@ -168,9 +168,9 @@ def load_known(paths: Sequence[Path], device: str) -> tuple[Translator, list[str
     device = pick(device)
     if device == "cpu":
         keep_freed_memory()
-    loaded = [load_model(path, device) for path in paths]
+    loaded = [open_model(path) for path in paths]
     digests = []
     for one in loaded:
         with (one.path / "weights.safetensors").open("rb") as file:
             digests.append(hashlib.file_digest(file, "blake2b").hexdigest()[:16])
-    return Translator(*loaded), digests
+    return load(*paths, device=device), digests

@@ -138,5 +138,5 @@ def test_a_model_no_peer_has_is_refused(setting: str, message: str, tiny: Config
 
 def test_what_is_missing_is_named(tiny: Config, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(peers, "find_spec", lambda name: None)
-    with pytest.raises(ConfigError, match=r"needs transformers.*pip install 'dragoman\[bench\]'"):
+    with pytest.raises(ConfigError, match=r"needs transformers.*pip install 'dragoman\[export\]'"):
         check_peers(tiny)

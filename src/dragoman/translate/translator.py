@@ -285,7 +285,7 @@ def load(
 ) -> Translator:
     """The translator in a model directory, or the one of a run; of several, their ensemble.
 
-    On a CPU `auto` is int8 wherever the engine can compute the model: see `dragoman.translate.engine`.
+    On a CPU `auto` is int8 wherever the engine can compute the model.
     """
     device = pick(device)
     if device != "cpu":

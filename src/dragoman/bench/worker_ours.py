@@ -1,0 +1,40 @@
+"""Dragoman in a worker: as `dragoman translate` has it on a CPU."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import torch
+
+from dragoman.translate import Translator
+from dragoman.translate import load as load_translator
+
+Precision = Literal["int8", "float32"]
+
+__all__ = ["Ours", "load", "prepare"]
+
+
+def prepare(threads: int) -> None:
+    """PyTorch's threads; the int8 engine takes the cores it may run on."""
+    torch.set_num_threads(threads)
+
+
+class Ours:
+    """A translator; there is nothing to set."""
+
+    def __init__(self, translator: Translator) -> None:
+        self._translator = translator
+
+    def use(self, settings: Mapping[str, Any]) -> None:
+        """Batches are the config's."""
+
+    def translate(self, texts: Sequence[str], beam: int) -> list[str]:
+        """As `dragoman translate` does."""
+        found = self._translator.translate_lines(texts, beam=beam)
+        return [translation.text for translation in found]
+
+
+def load(*, path: str, precision: Precision, settings: Mapping[str, Any], **options: Any) -> Ours:
+    """The model directory at `path`, computed in int8 or float32."""
+    return Ours(load_translator(path, device="cpu", precision=precision))
