@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from dragoman.console import counter, say, show
+from dragoman.console import counter, show, teller
 
 __all__ = ["distill"]
 
@@ -91,13 +90,7 @@ def distill(
         config=load_preset(preset) if preset else None,
         assignments=set_ or (),
     )
-
-    def tell(message: str) -> None:
-        if sys.stderr.isatty():
-            print("\r\x1b[K", end="", file=sys.stderr)  # a counter may stand there
-        if not quiet:
-            say(message)
-
+    tell = teller(quiet)
     try:
         with counter("sentences") as progress:
             found = teach(

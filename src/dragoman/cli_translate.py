@@ -87,12 +87,6 @@ def translate(
 
     With --n-best or --sample a line becomes several: its number, score and text between tabs.
     """
-    translator = load_translator(model, *(with_ or ()), device=device, precision=precision)
-    if (align or alignments) and not translator.aligns:
-        option = "--align" if align else "--alignments"
-        raise ModelError(
-            f"{model}: has no attention to its source to read an alignment off; leave out {option}"
-        )
     options: dict[str, Any] = {
         "beam": beam,
         "n_best": n_best,
@@ -116,6 +110,8 @@ def translate(
             raise ConfigError(
                 "--engine writes a line for a line; leave out --n-best, --sample and alignments"
             )
+        if precision != "auto":
+            raise ConfigError("--engine chooses the precision itself; leave out --precision")
         cli_bulk.translate_files(
             [model, *(with_ or ())],
             files or [],
@@ -128,6 +124,12 @@ def translate(
             **options,
         )
         return
+    translator = load_translator(model, *(with_ or ()), device=device, precision=precision)
+    if (align or alignments) and not translator.aligns:
+        option = "--align" if align else "--alignments"
+        raise ModelError(
+            f"{model}: has no attention to its source to read an alignment off; leave out {option}"
+        )
     if sample:
         options["sampling"] = _sampling(
             translator,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dragoman.console import counter, read_lines, say, show
+from dragoman.console import counter, read_lines, say, show, teller
 from dragoman.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -224,13 +224,7 @@ def selftrain(
         config=load_preset(preset) if preset else None,
         assignments=set_ or (),
     )
-
-    def tell(message: str) -> None:
-        if sys.stderr.isatty():
-            print("\r\x1b[K", end="", file=sys.stderr)  # a counter may stand there
-        if not quiet:
-            say(message)
-
+    tell = teller(quiet)
     try:
         with counter("sentences") as progress:
             found = teach(

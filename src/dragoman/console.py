@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,6 +28,7 @@ __all__ = [
     "read_lines",
     "say",
     "show",
+    "teller",
 ]
 
 
@@ -57,6 +58,18 @@ def read_config(
     if not config.data.languages and (guessed := guess_languages(files)):
         return config.updated({"data": {"languages": guessed}})
     return config
+
+
+def teller(quiet: bool) -> Callable[[str], None]:
+    """What says a message where a counter may stand; nothing, if `quiet`."""
+
+    def tell(message: str) -> None:
+        if sys.stderr.isatty():
+            print("\r\x1b[K", end="", file=sys.stderr)
+        if not quiet:
+            say(message)
+
+    return tell
 
 
 def load_translator(path: Path, *others: Path, device: str, precision: Any = "auto") -> Translator:

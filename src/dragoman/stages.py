@@ -34,6 +34,7 @@ __all__ = [
     "listed",
     "load_known",
     "option",
+    "read_record",
     "window_file",
 ]
 
@@ -51,7 +52,7 @@ def begin(out: Path, stages: dict[str, dict[str, Any]], *, command: str, tidy: b
     with explained(out):
         if out.exists() and not record.exists() and any(_visible(out)):
             raise ConfigError(f"{out}: not made by dragoman {command}; choose another --out")
-        made = _read(record) if record.exists() else {}
+        made = read_record(record) if record.exists() else {}
         *bases, last = wanted
         others = [stage for stage in made if stage not in wanted]
         for place, stage in enumerate(wanted):
@@ -71,7 +72,8 @@ def _visible(directory: Path) -> Iterator[Path]:
     return (path for path in directory.iterdir() if not path.name.startswith("."))
 
 
-def _read(record: Path) -> dict[str, dict[str, Any]]:
+def read_record(record: Path) -> dict[str, dict[str, Any]]:
+    """How each stage was made, as `begin` noted it."""
     try:
         made = json.loads(record.read_text(encoding="utf-8"))
         return {stage: dict(settings) for stage, settings in made.items()}

@@ -1,8 +1,9 @@
 """The engine: a Transformer in int8 that translates with all cores of a machine without a GPU.
 
 Each core has a worker of its own, with a part of the sentences at a time, and they share the
-weights: no thread waits for another, so that a busy core slows its own sentences alone. A
-sentence's result depends on nothing but itself.
+weights: no worker waits for another, so that a busy core slows its own sentences alone. Where there
+are fewer sentences than cores, several share in each product instead. A sentence's result depends
+on nothing but itself.
 """
 
 from __future__ import annotations
