@@ -124,6 +124,20 @@ def test_what_is_done_is_not_done_again(
     assert said == [f"{out}: 2 of 2 trials are done already"]
 
 
+def test_each_is_handed_on_while_the_others_go_on(
+    trials: list[Trial], prepared: Prepared, swept: list[Finished], tmp_path: Path
+) -> None:
+    out = copied(swept[0].run.parent, tmp_path / "sweep")
+    shutil.rmtree(out / "two")
+    handed: list[tuple[str, bool]] = []
+
+    def then(found: Finished) -> None:
+        handed.append((found.name, (out / "two/model").exists()))
+
+    sweep.run(trials, prepared.path, out, say=lambda line: None, then=then)
+    assert handed == [("one", False), ("two", True)]
+
+
 def test_other_settings_are_refused_before_anything_starts(
     swept: list[Finished],
     trials: list[Trial],

@@ -34,6 +34,7 @@ from dragoman.training.signals import Signals
 __all__ = ["Finished", "Trial", "first_line", "run"]
 
 Say: TypeAlias = Callable[[str], None]
+Then: TypeAlias = Callable[["Finished"], None]
 
 _GRACE: Final = 30.0
 """Seconds that a run told to stop may take; it saves within ten."""
@@ -80,14 +81,20 @@ class Finished:
 
 
 def run(
-    trials: Sequence[Trial], data: Path, out: Path, *, jobs: int = 1, say: Say
+    trials: Sequence[Trial],
+    data: Path,
+    out: Path,
+    *,
+    jobs: int = 1,
+    say: Say,
+    then: Then = lambda found: None,
 ) -> list[Finished]:
     """Train every trial on a prepared corpus, `jobs` at a time; those that are done are not redone.
 
     One that was interrupted goes on from its last checkpoint; one that fails leaves the others
     alone and is tried again next time. A finished one keeps its model and its records, not its
-    checkpoints. Ctrl-C and SIGTERM make every run save and end; the process then leaves with
-    status 128 + signal.
+    checkpoints, and `then` is called with it while the others go on. Ctrl-C and SIGTERM make every
+    run save and end; the process then leaves with status 128 + signal.
     """
     assert len({trial.name for trial in trials}) == len(trials), "names of trials must differ"
     if jobs < 1:
@@ -97,7 +104,7 @@ def run(
         for trial in trials:
             _refuse_others(trial, corpus, out)
         sweep = _Sweep(trials, corpus, out, jobs, lock, say)
-        return sweep.run()
+        return sweep.run(then)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,18 +127,21 @@ class _Sweep:
         self.running: dict[str, tuple[Trial, subprocess.Popen[bytes]]] = {}
         self.jobs = min(jobs, len(self.waiting))
 
-    def run(self) -> list[Finished]:
+    def run(self, then: Then) -> list[Finished]:
         if self.found:
             self.say(f"{self.out}: {self._done()} trials are done already")
+        ended = list(self.found.values())
         try:
             with Signals() as signals:
-                while self.waiting or self.running:
+                while self.waiting or self.running or ended:
                     while self.waiting and len(self.running) < self.jobs:
                         self._start(self.waiting.pop(0))
                     time.sleep(0.05)
                     if signals.caught:  # before a run that ended of it looks like a failure
                         self._stop(signals.caught[0])
-                    self._take_finished()
+                    if ended and ended[0].failure is None:
+                        then(ended[0])
+                    ended = [*ended[1:], *self._take_finished()]
         finally:
             self._kill()
         failed = [f.name for f in self.found.values() if f.failure is not None]
@@ -164,7 +174,8 @@ class _Sweep:
             )
         self.running[trial.name] = trial, process
 
-    def _take_finished(self) -> None:
+    def _take_finished(self) -> list[Finished]:
+        ended = []
         for name, (trial, process) in list(self.running.items()):
             if (status := process.poll()) is None:
                 continue
@@ -174,8 +185,10 @@ class _Sweep:
                 reason = _reason(_log(self.out, name), status)
                 found = Finished(name, self.out / name, trial.config, failure=reason)
             self.found[name] = found
+            ended.append(found)
             left = len(self.waiting) + len(self.running)
             self.say(f"{name}: {_in_words(found)}; {left} of {len(self.trials)} trials left")
+        return ended
 
     def _stop(self, number: int) -> None:
         """Tell every run to save, wait for that, and leave."""

@@ -86,9 +86,15 @@ def measure(
     task = Task.of(prepared, test)
     plans = _plan(prepared, parameters, steps, budgets, contenders, say)
     trials = {plan.trial.name: plan.trial for plan in plans}
-    finished = {f.name: f for f in sweep.run(list(trials.values()), data, out, jobs=jobs, say=say)}
+    scored: dict[str, Scores | str] = {}
+
+    def score(found: sweep.Finished) -> None:  # at once: its scores stay where its weights may not
+        scored[found.name] = _scored(found, task, say)
+
+    every = sweep.run(list(trials.values()), data, out, jobs=jobs, say=say, then=score)
+    finished = {found.name: found for found in every}
     speeds = _speeds([p for p in plans if finished[p.trial.name].model], prepared, out, say)
-    scored = {name: _scored(found, task, say) for name, found in finished.items()}
+    scored |= {f.name: _scored(f, task, say) for f in every if f.name not in scored}
     devices = dict.fromkeys(speed.device for speed in speeds.values())
     signatures = (scores.signature for scores in scored.values() if isinstance(scores, Scores))
     return Table2(
