@@ -23,6 +23,7 @@ from dragoman.paper.facts import TABLE_3
 from dragoman.paper.sweep import Finished, Trial
 from dragoman.paper.table3 import Measured, Table3
 from dragoman.paper.table3_findings import difference
+from dragoman.paper.table3_view import _edge
 
 # --- the rows ---
 
@@ -390,3 +391,9 @@ def test_it_is_drawn(whole: Table3, tmp_path: Path) -> None:
     table3.draw(one, tmp_path / "one.png")
     with pytest.raises(DragomanError, match="a picture is one of"):
         table3.draw(whole, tmp_path / "table3.gif")
+
+
+def test_one_value_far_out_does_not_press_the_others_together() -> None:
+    assert _edge([1.0, -2.0, -10.0]) == 3.0
+    assert _edge([1.0, -2.0, -4.0]) is None
+    assert _edge([0.0]) is None

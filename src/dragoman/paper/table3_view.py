@@ -173,14 +173,17 @@ def _draw_panel(axes: Axes, rows: Sequence[Measured], base: Measured, metric: Me
     if metric == "perplexity":
         scale, paper_scale = 100 / base.mean(metric), 100 / _PAPER_BASE.perplexity
     found = [difference(row, base, metric) for row in rows]
-    theirs = [getattr(row.paper, metric) - getattr(_PAPER_BASE, metric) for row in rows]
+    ours = [each.value * scale for each in found]
+    theirs = [
+        (getattr(row.paper, metric) - getattr(_PAPER_BASE, metric)) * paper_scale for row in rows
+    ]
     places = range(len(rows))
     axes.axvline(0, color="#b8bfca", linewidth=1)
     for place in places[1:]:
         if rows[place].paper.row != rows[place - 1].paper.row:
             axes.axhline(place - 0.5, color="#e9ecf1", linewidth=1)
     axes.errorbar(
-        [each.value * scale for each in found],
+        ours,
         [place - 0.14 for place in places],
         xerr=[2 * (each.error or 0.0) * scale for each in found],
         fmt="o",
@@ -190,7 +193,7 @@ def _draw_panel(axes: Axes, rows: Sequence[Measured], base: Measured, metric: Me
         label="ours, ± 2 standard errors",
     )
     axes.plot(
-        [each * paper_scale for each in theirs],
+        theirs,
         [place + 0.14 for place in places],
         "D",
         color=_PAPERS,
@@ -198,6 +201,27 @@ def _draw_panel(axes: Axes, rows: Sequence[Measured], base: Measured, metric: Me
         fillstyle="none",
         label="the paper",
     )
+    if (edge := _edge([*ours, *theirs])) is not None:
+        axes.set_xlim(-edge, edge)
+        for place, value in enumerate(ours):
+            if abs(value) > edge:
+                side = 1 if value > 0 else -1
+                axes.annotate(
+                    f"{value:+.3g}",
+                    (side * edge, place - 0.14),
+                    xytext=(-18 * side, 0),
+                    textcoords="offset points",
+                    arrowprops={"arrowstyle": "->", "color": _OURS},
+                    color=_OURS,
+                    ha="right" if value > 0 else "left",
+                    va="center",
+                )
     axes.tick_params(length=0)
     axes.grid(visible=False, axis="y")
     axes.xaxis.set_major_formatter(lambda x, place: f"{x:+g}" if x else "0")
+
+
+def _edge(values: Sequence[float]) -> float | None:
+    """Where a panel ends that one value would stretch until the others are on top of each other."""
+    *_, second, largest = sorted(map(abs, [0.0, 0.0, *values]))
+    return 1.5 * second if largest > 2.5 * second > 0 else None
