@@ -1,0 +1,154 @@
+"""The engine: a Transformer in bf16 that translates with all of a GPU.
+
+A few hundred sentences are searched at a time, each in a slot of its own, and when one is done the
+next moves in. A step of all of them is one recorded launch: keys, values, beams and what has been
+found stay on the device, and no step waits for the host.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import torch
+from torch import Tensor
+
+from dragoman.config import ModelConfig
+from dragoman.kernels import supported
+from dragoman.model_directory import LoadedModel
+from dragoman.models.weights import get_weights
+from dragoman.search.hypotheses import Hypothesis, SearchOptions, checked
+from dragoman.translate.engine.packing import why_not
+from dragoman.translate.gpu.arithmetic import Arithmetic
+from dragoman.translate.gpu.loop import Loop, Sentences
+from dragoman.translate.gpu.replay import Replay
+from dragoman.translate.gpu.slots import Slots, slot_bytes
+from dragoman.translate.gpu.weights import Weights
+
+__all__ = ["GpuEngine", "open_gpu_engine", "why_no_gpu_engine"]
+
+ROWS: Final = 4096
+"""Hypotheses that a step extends, if there are so many."""
+STEPS: Final = 4
+"""Between two looks at what is done."""
+WAVES: Final = 4
+"""Sentences for each slot, at least: fewer slots, and more of them are in use until the end."""
+BEAMS: Final = 32
+"""The widest beam."""
+WIDEST: Final = 256
+"""The widest head."""
+SHARE: Final = 0.5
+"""Of the free memory, for slots."""
+ROUND: Final = 64
+"""Slots are made for multiples of so many positions, so that the next sentences fit too."""
+
+
+def why_no_gpu_engine(config: ModelConfig, device: torch.device | str = "cuda") -> str:
+    """Why a model is computed by PyTorch instead; nothing, if the engine can do it."""
+    if reason := why_not(config):
+        return reason
+    if config.d_k > WIDEST:
+        return f"model.d_k = {config.d_k}"
+    return "" if supported(torch.device(device)) else "no GPU with bf16, or no Triton"
+
+
+def open_gpu_engine(loaded: LoadedModel, device: torch.device | str = "cuda") -> GpuEngine:
+    """The engine of a model."""
+    targets = loaded.tokenizer.sizes[1]
+    return GpuEngine(get_weights(loaded.model), loaded.config.model, targets, device)
+
+
+class GpuEngine:
+    """A model's weights and the slots of its searches."""
+
+    def __init__(
+        self,
+        weights: Mapping[str, Tensor],
+        config: ModelConfig,
+        targets: int,
+        device: torch.device | str = "cuda",
+        *,
+        dtype: torch.dtype | None = None,
+        kernels: bool | None = None,
+        captures: bool | None = None,
+    ) -> None:
+        """What is not said is as the device is: on a CPU plain PyTorch in fp32."""
+        device = torch.device(device)
+        cuda = device.type == "cuda"
+        if dtype is None:
+            dtype = torch.bfloat16 if cuda else torch.float32
+        self.weights = Weights(weights, config, targets, device, dtype)
+        self._captures = cuda if captures is None else captures
+        self._do = _arithmetic(self.weights, cuda if kernels is None else kernels)
+        self._replays: list[Replay] = []
+        self.rows, self.steps = ROWS, STEPS
+        self.slots: int | None = None
+        """Sentences at a time; None: as many as is good."""
+
+    def serves(self, options: SearchOptions) -> bool:
+        """Whether this is a search the engine knows: no floor, no groups, a beam that it has."""
+        return options.min_length == 0 and options.groups == 1 and options.beam <= BEAMS
+
+    @torch.no_grad()
+    def search(
+        self, sentences: Sequence[Sequence[int]], options: SearchOptions
+    ) -> list[list[Hypothesis]]:
+        """The best hypotheses of each sentence, as `dragoman.search.search` finds them."""
+        if not sentences:
+            return []
+        ceilings = [
+            min(len(ids) + options.max_extra, options.max_length or len(ids) + options.max_extra)
+            for ids in sentences
+        ]
+        lanes = self._lanes(len(sentences), options.beam)
+        replay, lanes = self._replay(
+            lanes, options, max(ceilings), max(len(ids) for ids in sentences) + 1
+        )
+        replay.slots.penalise(options.length_penalty)
+        results: list[list[Hypothesis]] = [[] for _ in sentences]
+        loop = Loop(replay, options, lanes, steps=self.steps)
+        for number, found in loop.run(Sentences(sentences, ceilings)):
+            results[number] = found
+        return checked(results)
+
+    def _lanes(self, sentences: int, beam: int) -> int:
+        """How many sentences to search at a time, a power of two."""
+        if self.slots is not None:
+            return _power_below(self.slots)
+        most = max(1, self.rows // beam)
+        wanted = max(min(sentences, 64), sentences // WAVES)
+        lanes = _power_below(min(most, wanted))
+        return (
+            lanes if lanes == wanted or lanes >= most // 2 else min(2 * lanes, _power_below(most))
+        )
+
+    def _replay(
+        self, lanes: int, options: SearchOptions, target: int, source: int
+    ) -> tuple[Replay, int]:
+        """Slots for a search, old or new, and the lanes there is memory for."""
+        beam, best = options.beam, options.n_best
+        for replay in self._replays:
+            if replay.slots.fits(lanes, beam, best, target, source):
+                return replay, lanes
+        self._replays = [r for r in self._replays if r.slots.beams != beam][-1:]
+        target, source = (-(-n // ROUND) * ROUND for n in (target, source))
+        if self.weights.device.type == "cuda":
+            free, _ = torch.cuda.mem_get_info(self.weights.device)
+            free += torch.cuda.memory_reserved() - torch.cuda.memory_allocated()
+            most = int(SHARE * free) // slot_bytes(self.weights, beam, target, source)
+            lanes = min(lanes, _power_below(max(1, most)))
+        slots = Slots(self.weights, lanes, beam, best, target, source)
+        self._replays.append(Replay(self._do, slots, captures=self._captures))
+        return self._replays[-1], lanes
+
+
+def _arithmetic(weights: Weights, kernels: bool) -> Arithmetic:
+    if not kernels:
+        return Arithmetic(weights)
+    from dragoman.translate.gpu.fast import Fast
+
+    return Fast(weights)
+
+
+def _power_below(number: int) -> int:
+    return 1 << (number.bit_length() - 1)

@@ -1,0 +1,77 @@
+"""The operations of a step by kernels."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from dragoman.translate.gpu import attention, choice, products
+from dragoman.translate.gpu.arithmetic import Arithmetic
+from dragoman.translate.gpu.slots import Slots
+from dragoman.translate.gpu.weights import Matrix, Norm, Stage
+
+__all__ = ["Fast"]
+
+
+class Fast(Arithmetic):
+    """The same as plain PyTorch, sooner."""
+
+    def enter(self, x: Tensor, y: Tensor | None, stage: Stage) -> tuple[Tensor, Tensor]:
+        """See Arithmetic."""
+        if len(x) > products.FEW:
+            return super().enter(x, y, stage)
+        return self._few(x, y, stage, self.weights.dtype)
+
+    def add_and_norm(self, x: Tensor, y: Tensor | None, norm: Norm | None) -> tuple[Tensor, Tensor]:
+        """See Arithmetic."""
+        if norm is None:
+            return super().add_and_norm(x, y, norm)
+        return products.add_and_norm(x, y, norm, self.weights.post, self.weights.dtype)
+
+    def product(self, x: Tensor, matrix: Matrix, activation: str = "") -> Tensor:
+        """See Arithmetic."""
+        if len(x) <= products.FEW:
+            _, out = products.few_rows(
+                *(x, None, None, matrix, activation), post=False, keeps=False, dtype=x.dtype
+            )
+            return out
+        if activation == "relu" and matrix.bias is not None and x.is_cuda:
+            return torch._addmm_activation(matrix.bias, x, matrix.weight.t())
+        return super().product(x, matrix, activation)
+
+    def scores(self, x: Tensor, y: Tensor | None) -> Tensor:
+        """See Arithmetic."""
+        stage = self.weights.projection
+        if len(x) <= products.FEW:
+            return self._few(x, y, stage, torch.float32)[1]
+        _, z = self.add_and_norm(x, y, stage.norm)
+        if z.dtype == torch.float32:
+            return self.product(z, stage.matrix)
+        # Rounded to bf16, scores that differ would be equal.
+        return torch.mm(z, stage.matrix.weight.t(), out_dtype=torch.float32)
+
+    def embed(self, slots: Slots, lanes: int) -> Tensor:
+        """See Arithmetic."""
+        return products.embed(self.weights, slots, lanes)
+
+    def look_back(self, qkv: Tensor, slots: Slots, layer: int, lanes: int) -> Tensor:
+        """See Arithmetic."""
+        return attention.look_back(qkv, self.weights, slots, layer, lanes)
+
+    def look_at_source(self, q: Tensor, slots: Slots, layer: int, lanes: int) -> Tensor:
+        """See Arithmetic."""
+        return attention.look_at_source(q, self.weights, slots, layer, lanes)
+
+    def choose(self, scores: Tensor, slots: Slots, lanes: int, *, stop_early: bool) -> None:
+        """See Arithmetic."""
+        choice.choose(scores, self.weights, slots, lanes, stop_early=stop_early)
+
+    def _few(
+        self, x: Tensor, y: Tensor | None, stage: Stage, dtype: torch.dtype
+    ) -> tuple[Tensor, Tensor]:
+        return products.few_rows(
+            *(x, y, stage.norm, stage.matrix, stage.activation),
+            post=self.weights.post,
+            keeps=y is not None or (self.weights.post and stage.norm is not None),
+            dtype=dtype,
+        )

@@ -1,0 +1,68 @@
+"""On a GPU: recorded steps in bf16 find what the plain search finds, but for close calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+from dragoman.models import Model
+from dragoman.models.weights import get_weights
+from dragoman.search import SearchOptions, search
+from dragoman.search.many import source_rows
+from dragoman.translate.gpu import GpuEngine
+
+pytestmark = pytest.mark.gpu
+
+Make = Callable[..., Model]
+Sources = Callable[..., list[list[int]]]
+
+
+def engine(model: Model, **settings: Any) -> GpuEngine:
+    config: Any = model.config
+    return GpuEngine(get_weights(model), config, model.targets, "cuda", **settings)
+
+
+@pytest.mark.parametrize("beam", [1, 4])
+@pytest.mark.parametrize("norm", ["pre", "post"])
+def test_replayed_steps_in_full_precision_find_what_the_search_finds(
+    norm: str, beam: int, make: Make, sources: Sources
+) -> None:
+    model = make(eagerness=2.5 if beam > 1 else 3.5, norm=norm)
+    options = SearchOptions(beam=beam, n_best=min(beam, 2), max_extra=12, length_penalty=1.0)
+    sentences = sources(200, longest=40)
+    wanted = search(model, source_rows(sentences, torch.device("cpu")), options)
+    for captures in (False, True):
+        ours = engine(model, dtype=torch.float32, captures=captures)
+        ours.slots = 64
+        found = ours.search(sentences, options)
+        same = sum(
+            [h.ids for h in a] == [h.ids for h in b] for a, b in zip(found, wanted, strict=True)
+        )
+        assert same >= 196, "TF32 and other orders of summation decide next to nothing"
+
+
+@pytest.mark.parametrize("beam", [1, 4])
+def test_one_sentence_is_found_as_among_many(beam: int, make: Make, sources: Sources) -> None:
+    model, options = make(), SearchOptions(beam=beam, max_extra=12)
+    sentences = sources(30)
+    ours = engine(model)
+    whole = ours.search(sentences, options)
+    alone = [ours.search([one], options)[0] for one in sentences]
+    again = [ours.search([one], options)[0] for one in sentences]
+    assert alone == again
+    assert sum(a[0].ids == b[0].ids for a, b in zip(whole, alone, strict=True)) >= 24
+
+
+@pytest.mark.parametrize("beam", [1, 4])
+def test_rounded_numbers_decide_close_calls_only(beam: int, make: Make, sources: Sources) -> None:
+    model = make(eagerness=2.5 if beam > 1 else 3.5)
+    options = SearchOptions(beam=beam, max_extra=12, length_penalty=1.0)
+    sentences = sources(200, longest=40)
+    wanted = search(model, source_rows(sentences, torch.device("cpu")), options)
+    found = engine(model).search(sentences, options)
+    gaps = [b[0].score - a[0].score for a, b in zip(found, wanted, strict=True)]
+    assert abs(sum(gaps) / len(gaps)) < 0.05
+    assert sum(a[0].ids == b[0].ids for a, b in zip(found, wanted, strict=True)) >= 160
