@@ -81,6 +81,12 @@ def translate(
     precision: Annotated[
         str, typer.Option(help="On a CPU: float32, int8, or auto: int8 if the model allows.")
     ] = "auto",
+    draft: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="MODEL", help="A small model that guesses ahead; --window 1 --beam 1."
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Translate lines; their order and number are kept.
@@ -110,8 +116,8 @@ def translate(
             raise ConfigError(
                 "--engine writes a line for a line; leave out --n-best, --sample and alignments"
             )
-        if precision != "auto":
-            raise ConfigError("--engine chooses the precision itself; leave out --precision")
+        if precision != "auto" or draft is not None:
+            raise ConfigError("--engine chooses how to compute; leave out --precision and --draft")
         cli_bulk.translate_files(
             [model, *(with_ or ())],
             files or [],
@@ -124,7 +130,11 @@ def translate(
             **options,
         )
         return
-    translator = load_translator(model, *(with_ or ()), device=device, precision=precision)
+    translator = load_translator(
+        model, *(with_ or ()), device=device, precision=precision, draft=draft
+    )
+    if draft is not None and (beam or translator.config.search.beam) != 1:
+        raise ConfigError("--draft is of greedy search; say --beam 1")
     if (align or alignments) and not translator.aligns:
         option = "--align" if align else "--alignments"
         raise ModelError(
@@ -211,12 +221,12 @@ def alternatives(
 
 def quantize(model: Model) -> None:
     """Round a model's weights to int8, once, so that a CPU loads and translates sooner."""
-    from dragoman.model_directory import load_model
+    from dragoman.model_directory import open_model
     from dragoman.translate.engine import quantize as write
 
-    loaded = load_model(model)
+    loaded = open_model(model)
     file = write(loaded)
-    before = (loaded.path / "weights.safetensors").stat().st_size
+    before = loaded.weights.stat().st_size
     show(f"{file}: {file.stat().st_size / 1e6:,.1f} MB, of {before / 1e6:,.1f} MB")
 
 

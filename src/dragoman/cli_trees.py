@@ -6,7 +6,7 @@ import json
 import shutil
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 __all__ = ["evaluate_parser", "load_parser", "parse", "selftrain"]
 
 
-def load_parser(paths: list[Path], device: str) -> Parser:
+def load_parser(paths: list[Path], device: str, precision: Any = "auto") -> Parser:
     """The parser at a path, or an ensemble; what it warns of goes to stderr."""
     from dragoman.translate import parser
 
-    found = parser.load_parser(*paths, device=device)
+    found = parser.load_parser(*paths, device=device, precision=precision)
     found.warn = say
     return found
 
@@ -51,6 +51,9 @@ def parse(
     device: Annotated[str, typer.Option(help="cpu, cuda, or auto: the GPU if there is one.")] = (
         "auto"
     ),
+    precision: Annotated[
+        str, typer.Option(help="On a CPU: float32, int8, or auto: int8 if the model allows.")
+    ] = "auto",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Parse lines into trees; their order and number are kept.
@@ -60,7 +63,7 @@ def parse(
     """
     if pretty and as_json:
         raise ConfigError("--pretty draws for people and --json writes for programs; choose one")
-    parser = load_parser([model, *(also or [])], device)
+    parser = load_parser([model, *(also or [])], device, precision)
     interactive = not files and sys.stdin.isatty()
     found = parser.parse_lines(
         read_lines(files or [Path("-")]),

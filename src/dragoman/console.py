@@ -72,13 +72,15 @@ def teller(quiet: bool) -> Callable[[str], None]:
     return tell
 
 
-def load_translator(path: Path, *others: Path, device: str, precision: Any = "auto") -> Translator:
+def load_translator(
+    path: Path, *others: Path, device: str, precision: Any = "auto", draft: Path | None = None
+) -> Translator:
     """The translator at `path`, or the ensemble; what it warns of goes to stderr."""
     from dragoman.translate import load
 
     if precision not in ("auto", "int8", "float32"):
         raise ConfigError(f"--precision {precision}: there are auto, int8 and float32")
-    translator = load(path, *others, device=device, precision=precision)
+    translator = load(path, *others, device=device, precision=precision, draft=draft)
     translator.warn = say
     return translator
 

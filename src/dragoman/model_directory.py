@@ -8,21 +8,23 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
-
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING, Any
 
 from dragoman.config import Config
 from dragoman.errors import ConfigError, ModelError
 from dragoman.files import atomic_directory
-from dragoman.models import Model, build
-from dragoman.models.weights import adopt_weights, read_tensors, write_tensors
 from dragoman.text.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+
+    from dragoman.models import Model
 
 __all__ = ["LoadedModel", "load_model", "open_model", "save_model"]
 
 FORMAT = 1
+WEIGHTS = "weights.safetensors"
 
 
 class LoadedModel:
@@ -48,12 +50,27 @@ class LoadedModel:
     def model(self) -> Model:
         """The model itself, ready to be used."""
         if self._model is None:
-            with torch.device("meta"):
-                model = build(self.config.model, *self.tokenizer.sizes)
-            file = self.path / "weights.safetensors"
-            adopt_weights(model, read_tensors(file), where=str(file))
-            self._model = model.to(self._device).eval()
+            self._model = _read_model(self.weights, self.config, self.tokenizer, self._device)
         return self._model
+
+    @property
+    def weights(self) -> Path:
+        """The file of its weights."""
+        return self.path / WEIGHTS
+
+
+def _read_model(
+    file: Path, config: Config, tokenizer: Tokenizer, device: torch.device | str
+) -> Model:
+    import torch
+
+    from dragoman.models import build
+    from dragoman.models.weights import adopt_weights, read_tensors
+
+    with torch.device("meta"):
+        model = build(config.model, *tokenizer.sizes)
+    adopt_weights(model, read_tensors(file), where=str(file))
+    return model.to(device).eval()
 
 
 def save_model(
@@ -64,11 +81,13 @@ def save_model(
     card: dict[str, Any],
 ) -> None:
     """Write a model directory, replacing a model that is there and nothing else."""
+    from dragoman.models.weights import write_tensors
+
     _refuse_others(directory)
     with atomic_directory(directory, replace=True) as temporary:
         card = {"format": FORMAT, **card}
         (temporary / "config.toml").write_text(config.to_toml(), encoding="utf-8")
-        write_tensors(weights, temporary / "weights.safetensors")
+        write_tensors(weights, temporary / WEIGHTS)
         tokenizer.save(temporary)
         text = json.dumps(card, indent=2, ensure_ascii=False) + "\n"
         (temporary / "card.json").write_text(text, encoding="utf-8")
@@ -104,13 +123,13 @@ def _find(path: Path) -> Path:
     if not path.exists():
         raise ModelError(f"{path}: no such model; give a directory that dragoman train made")
     for candidate in (path, path / "model", path / "best"):
-        if (candidate / "weights.safetensors").exists() and (candidate / "card.json").exists():
+        if (candidate / WEIGHTS).exists() and (candidate / "card.json").exists():
             return candidate
     if (path / "checkpoints").is_dir():
         raise ModelError(
             f"{path}: a run without a model yet; make one with: dragoman average {path}"
         )
-    raise ModelError(f"{path}: not a model directory (no weights.safetensors and card.json in it)")
+    raise ModelError(f"{path}: not a model directory (no {WEIGHTS} and card.json in it)")
 
 
 def _read_card(path: Path) -> dict[str, Any]:

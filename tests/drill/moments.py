@@ -15,7 +15,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from dragoman import files, model_directory
+from dragoman import files
+from dragoman.models import weights
 from dragoman.training import checkpoint, loop, metrics, optimizer, saving, shards, validation
 
 Action = Callable[..., Any]
@@ -142,7 +143,7 @@ NAMED = {
     "before a validation": Moment(loop, "validate", before, 4),
     "in a validation": Moment(validation, "_bleu", before, 4),
     "after a validation": Moment(loop, "validate", after, 4),
-    "half the best model is written": Moment(model_directory, "write_tensors", half_a_file, 2),
+    "half the best model is written": Moment(weights, "write_tensors", half_a_file, 2),
     "the best model has its name": Moment(files, "put_directory", after, 2),
     "half a line of metrics is written": Moment(metrics.Metrics, "write", half_a_line, 30),
     "between two lines of metrics": Moment(metrics.Metrics, "write", after, 30),

@@ -3,33 +3,26 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
 
-from dragoman.config import ModelConfig
 from dragoman.errors import ModelError
-from dragoman.models import Model, build
-from dragoman.models.weights import get_weights
 from dragoman.search import SearchOptions, search
 from dragoman.search.many import source_rows
 from dragoman.text.symbols import EOS, FIRST
 from dragoman.translate.engine import Engine, native, why_no_engine
 from dragoman.translate.engine.cells import PAGE, Cells
+from dragoman.translate.engine.engine import dealt
 from dragoman.translate.engine.packing import pack
+
+from .rounding import BASE, VOCABULARY, arrays, engine, in_int8, made
 
 pytestmark = pytest.mark.skipif(native.kernel() is None, reason="the kernel is not compiled")
 
-VOCABULARY = 150
-BASE = ModelConfig(
-    encoder_layers=2, decoder_layers=2, d_model=32, d_ff=64, heads=2, dropout=0.0, norm="pre"
-)
 KINDS: dict[str, dict[str, Any]] = {
     "pre-norm": {},
     "post-norm": {"norm": "post"},
@@ -38,23 +31,8 @@ KINDS: dict[str, dict[str, Any]] = {
     "swish and biases": {"activation": "swish", "attention_bias": True, "output_bias": True},
     "three matrices": {"shared_embeddings": False},
     "wide heads": {"d_k": 24, "d_v": 24},
+    "no whole blocks": {"d_ff": 36},
 }
-
-
-def made(config: ModelConfig, targets: int = VOCABULARY, seed: int = 1) -> Model:
-    """A model with weights large enough to prefer something."""
-    torch.manual_seed(seed)
-    model = build(config, VOCABULARY, targets)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(torch.randn_like(parameter) * 0.15)
-    return model.eval()
-
-
-def engine(model: Model, config: ModelConfig, workers: int = 1) -> Engine:
-    found = Engine.of(get_weights(model), config, model.targets)
-    found.workers = workers
-    return found
 
 
 def sources(count: int, seed: int = 0, longest: int = 20) -> list[list[int]]:
@@ -63,28 +41,6 @@ def sources(count: int, seed: int = 0, longest: int = 20) -> list[list[int]]:
         [draw.randrange(FIRST, VOCABULARY) for _ in range(draw.randint(1, longest))]
         for _ in range(count)
     ]
-
-
-def rounded(x: Tensor) -> Tensor:
-    scale = x.abs().amax(dim=-1, keepdim=True).clamp(min=1e-12) / 127
-    return (x / scale).round() * scale
-
-
-@contextmanager
-def in_int8(model: Model, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Products in PyTorch of the numbers that the kernel multiplies."""
-    plain = torch.nn.functional.linear
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            if "pieces" in name or name == "projection.weight":
-                parameter.copy_(rounded(parameter))
-
-    def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-        return plain(rounded(x), rounded(weight), bias)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(torch.nn.functional, "linear", linear)
-        yield
 
 
 @pytest.mark.parametrize("beam", [1, 4])
@@ -111,13 +67,15 @@ def test_the_engine_finds_what_the_search_finds_over_rounded_numbers(
     assert same >= 7, "keys and values in bf16 decide a few close calls, not most"
 
 
+@pytest.mark.parametrize("vocabulary", [VOCABULARY, 1300])
 @pytest.mark.parametrize("beam", [1, 3])
-def test_batch_mates_workers_and_places_change_nothing(beam: int) -> None:
-    model = made(BASE)
+def test_batch_mates_workers_and_places_change_nothing(beam: int, vocabulary: int) -> None:
+    model = made(BASE, vocabulary, vocabulary=vocabulary)
     options = SearchOptions(beam=beam, max_extra=20)
     sentences = sources(150, longest=30)
     whole = engine(model, BASE, workers=2).search(sentences, options)
-    alone = [engine(model, BASE).search([one], options)[0] for one in sentences[::17]]
+    single = engine(model, BASE)
+    alone = [single.search([one], options)[0] for one in sentences[::17]]
     assert whole[::17] == alone
     backwards = engine(model, BASE, workers=3).search(sentences[::-1], options)
     assert backwards[::-1] == whole
@@ -152,6 +110,12 @@ def test_no_translation_is_longer_than_it_may_be(beam: int, extra: int) -> None:
         assert min(found[0].ids, default=FIRST) >= FIRST
     short = replace(options, max_length=2)
     assert all(len(row[0].ids) <= 2 for row in engine(made(BASE), BASE).search(sentences, short))
+
+
+def test_each_worker_begins_with_its_share_of_the_long_sentences() -> None:
+    assert dealt(range(10), workers=2, slots=3) == [0, 2, 4, 1, 3, 5, 6, 7, 8, 9]
+    assert dealt(range(5), workers=2, slots=3) == [0, 2, 4, 1, 3]
+    assert dealt(range(3), workers=1, slots=2) == [0, 1, 2]
 
 
 def test_only_targets_are_produced() -> None:
@@ -189,7 +153,7 @@ def test_weights_that_are_no_numbers_are_refused() -> None:
 
 
 def test_arrays_of_another_model_are_refused() -> None:
-    packed = pack(get_weights(made(BASE)), BASE, VOCABULARY)
+    packed = pack(arrays(made(BASE)), BASE, VOCABULARY)
     with pytest.raises(ModelError, match=r"embedding.weight is missing, or of another model"):
         Engine(packed, replace(BASE, d_model=16, d_k=16, d_v=16), VOCABULARY)
 

@@ -98,7 +98,7 @@ def test_an_ensemble_scores_between_its_models(
 
 def test_an_ensemble_translates_and_aligns_with_every_option(trained: Path, second: Path) -> None:
     both = load(trained, second)
-    [found] = both.translate(["the old dog"], must=["tac"], n_best=2)
+    [found] = both.translate(["the old dog"], must=["tac"], n_best=2, align=True)
     assert "tac" in found.text
     assert found.alignment
     assert both.alternatives("dog", "", 2)
@@ -107,7 +107,8 @@ def test_an_ensemble_translates_and_aligns_with_every_option(trained: Path, seco
 
 def test_a_model_twice_is_that_model(reverser: Translator, trained: Path) -> None:
     twice = load(trained, trained)
-    one, other = reverser.translate("the old dog sees"), twice.translate("the old dog sees")
+    one, other = (each.translate("the old dog sees", align=True) for each in (reverser, twice))
+    assert one.alignment
     assert (one.text, one.alignment) == (other.text, other.alignment)
     assert one.score == pytest.approx(other.score, abs=1e-4)
 

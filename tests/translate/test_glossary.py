@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from dragoman.errors import ConfigError, DataError
 from dragoman.search.occurrence import occurs
 from dragoman.translate import Glossary, Translation, Translator
-from dragoman.translate.glossary import Terms
+from dragoman.translate.terms import Terms
 from dragoman.translate.translation import Request
 
 
@@ -107,7 +107,7 @@ def test_every_term_of_every_line_has_its_translation(reverser: Translator) -> N
         lines, reverser.translate(lines, glossary=glossary, n_best=2), strict=True
     ):
         for each in (one, *one.alternatives):
-            wanted = [m.translation for m in reverser._terms(glossary).matches(line)]
+            wanted = [m.translation for m in reverser._rewriter.terms(glossary).matches(line)]
             assert all(occurs(word, each.text) for word in wanted), (line, each.text)
         if one.alignment:
             assert {t for _, t in one.alignment} <= set(range(len(one.text.split())))
@@ -130,7 +130,7 @@ def test_any_glossary_works_or_is_refused_in_one_line(
     except (ConfigError, DataError) as error:
         one_line(error)
         return
-    for match in reverser._terms(glossary).matches(line):
+    for match in reverser._rewriter.terms(glossary).matches(line):
         assert occurs(match.translation, one.text)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable, Sequence
 from functools import cache
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from dragoman.config import TokenizerConfig
 from dragoman.text.tokenizer import Tokenizer
-from dragoman.translate.segments import split_line
+from dragoman.translate.segments import split_lines
 
 
 @cache
@@ -23,9 +24,12 @@ def tokenizer(kind: str) -> Tokenizer:
     return Tokenizer.train(lines, config)
 
 
-def letters(text: str) -> int:
-    """A piece a character, for tests that count by hand."""
-    return len(text)
+def split(
+    line: str, limit: int, count: Callable[[str], int] = len, longest: int = 1
+) -> tuple[list[str], bool]:
+    """One line; a piece is a character, for tests that count by hand."""
+    [found] = split_lines([line], lambda texts: list(map(count, texts)), limit, longest)
+    return found
 
 
 def bare(text: str) -> str:
@@ -61,7 +65,7 @@ def test_nothing_is_lost_and_every_segment_fits(line: str, limit: int, kind: str
     def count(part: str) -> int:
         return len(cutter.encode(part))
 
-    segments, _ = split_line(text, count, limit)
+    segments, _ = split(text, limit, count, cutter.longest_piece)
     assert bare("".join(segments)) == bare(text)
     assert all(count(segment) <= limit for segment in segments)
     assert all(segments) or segments == [""]
@@ -72,37 +76,39 @@ def test_nothing_is_lost_and_every_segment_fits(line: str, limit: int, kind: str
 def test_a_cut_inside_a_sentence_is_always_said(line: str, limit: int) -> None:
     cutter = tokenizer("bpe")
     text = cutter.normalize(line)
-    segments, forced = split_line(text, lambda part: len(cutter.encode(part)), limit)
+    segments, forced = split(
+        text, limit, lambda part: len(cutter.encode(part)), cutter.longest_piece
+    )
     ends = [segment.rstrip("\"')]»”’」』") for segment in segments[:-1]]
     at_ends = all(end.endswith((".", "!", "?", "…", "。", "！", "？")) for end in ends)
     assert forced or at_ends
 
 
 def test_a_short_line_is_left_as_it_is() -> None:
-    assert split_line("One. Two.  Three.", letters, 100) == (["One. Two.  Three."], False)
-    assert split_line("", letters, 100) == ([""], False)
+    assert split("One. Two.  Three.", 100) == (["One. Two.  Three."], False)
+    assert split("", 100) == ([""], False)
 
 
 def test_sentences_are_put_together_while_they_fit() -> None:
     line = "Aaaa. Bbbb! Cccc? Dddd."
-    assert split_line(line, letters, 11) == (["Aaaa. Bbbb!", "Cccc? Dddd."], False)
-    assert split_line(line, letters, 5) == (["Aaaa.", "Bbbb!", "Cccc?", "Dddd."], False)
+    assert split(line, 11) == (["Aaaa. Bbbb!", "Cccc? Dddd."], False)
+    assert split(line, 5) == (["Aaaa.", "Bbbb!", "Cccc?", "Dddd."], False)
 
 
 def test_quotes_and_brackets_stay_with_the_sentence_they_close() -> None:
     line = "“I see.” (It is so.) He left."
-    assert split_line(line, letters, 12) == (["“I see.”", "(It is so.)", "He left."], False)
+    assert split(line, 12) == (["“I see.”", "(It is so.)", "He left."], False)
 
 
 def test_sentences_without_spaces_between_them_are_cut_too() -> None:
-    assert split_line("犬が見る。猫が食べる。", letters, 7) == (
+    assert split("犬が見る。猫が食べる。", 7) == (
         ["犬が見る。", "猫が食べる。"],
         False,
     )
 
 
 def test_a_point_inside_a_number_or_a_word_ends_no_sentence() -> None:
-    segments, forced = split_line("It is 3.14159265 long. Yes.", letters, 23)
+    segments, forced = split("It is 3.14159265 long. Yes.", 23)
     assert (segments, forced) == (["It is 3.14159265 long.", "Yes."], False)
 
 
@@ -117,12 +123,52 @@ def test_a_point_inside_a_number_or_a_word_ends_no_sentence() -> None:
 def test_a_sentence_too_long_is_cut_between_clauses_then_words_then_characters(
     line: str, segments: list[str]
 ) -> None:
-    assert split_line(line, letters, 11) == (segments, True)
+    assert split(line, 11) == (segments, True)
 
 
-def test_a_line_of_a_megabyte_is_cut_in_seconds() -> None:
-    count = len(line := "The dog sees a cat. " * 50_000)
-    segments, forced = split_line(line, lambda part: len(part.split()), 100)
-    assert not forced
-    assert sum(map(len, segments)) + len(segments) == count
-    assert max(len(segment.split()) for segment in segments) == 100
+def test_lines_are_counted_together_and_only_where_it_is_needed() -> None:
+    asked: list[list[str]] = []
+
+    def count(texts: Sequence[str]) -> list[int]:
+        asked.append(list(texts))
+        return [len(text.split()) for text in texts]
+
+    lines = ["a b c d e f", "abcd", "a b c d e", "", "a b c d e", "a b c de"]
+    found = split_lines(lines, count, 5, 2)
+    assert [segments for segments, _ in found] == [
+        ["a b c d e", "f"],
+        ["abcd"],
+        ["a b c d e"],
+        [""],
+        ["a b c d e"],
+        ["a b c de"],
+    ]
+    assert sorted(asked[0]) == ["a b c d e", "a b c de"], "not the short one nor the long one"
+
+
+ENDLESS: dict[str, Callable[[], str]] = {
+    "one word": lambda: "a" * 10_000_000,
+    "no spaces": lambda: "犬が見る" * 2_500_000,
+    "many sentences": lambda: "The dog sees a cat. A cat sees. " * 312_500,
+    "marks": lambda: ".,!?" * 2_500_000,
+    "spaces between letters": lambda: "a " * 5_000_000,
+    "many words": lambda: " ".join(map(str, range(250_000))),
+    "many clauses": lambda: ", ".join(map(str, range(250_000))),
+}
+
+
+@pytest.mark.parametrize("kind", ENDLESS)
+def test_a_line_of_megabytes_is_counted_a_few_times_and_no_more(kind: str) -> None:
+    line = ENDLESS[kind]().strip()
+    counted = 0
+
+    def count(texts: Sequence[str]) -> list[int]:
+        nonlocal counted
+        counted += sum(map(len, texts))
+        return [-(-len(text) // 3) for text in texts]
+
+    [(segments, forced)] = split_lines([line], count, 100, 3)
+    assert counted <= 4 * len(line), "time is in proportion to the line"
+    assert sum(len(one) - one.count(" ") for one in segments) == len(line) - line.count(" ")
+    assert max(map(len, segments)) <= 300
+    assert forced == (kind != "many sentences")

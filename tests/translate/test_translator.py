@@ -75,12 +75,12 @@ def test_more_than_the_beam_are_found_by_widening_it(translator: Translator) -> 
 
 
 def test_an_alignment_names_words_that_are_there(translator: Translator) -> None:
-    for found in translator.translate(TEXTS, n_best=2):
+    for found in translator.translate(TEXTS, n_best=2, align=True):
         for one in (found, *found.alternatives):
             words = len(one.source.split()), len(one.text.split())
             assert {t for _, t in one.alignment} == set(range(words[1])), "each target word has one"
             assert all(0 <= s < words[0] for s, _ in one.alignment)
-    assert translator.translate(TEXTS[0], align=False).alignment == ()
+    assert translator.translate(TEXTS[0]).alignment == ()
 
 
 def test_an_empty_line_gives_an_empty_translation(translator: Translator) -> None:
@@ -92,8 +92,9 @@ def test_an_empty_line_gives_an_empty_translation(translator: Translator) -> Non
 
 
 def test_batch_mates_change_nothing(translator: Translator) -> None:
-    alone = [translator.translate(text) for text in TEXTS]
-    together = translator.translate([*TEXTS, "", *["the red house sees the tree"] * 5])
+    alone = [translator.translate(text, align=True) for text in TEXTS]
+    mates = ["", *["the red house sees the tree"] * 5]
+    together = translator.translate([*TEXTS, *mates], align=True)
     for one, other in zip(alone, together, strict=False):
         assert (one.text, one.tokens, one.alignment) == (other.text, other.tokens, other.alignment)
         assert other.score == pytest.approx(one.score, abs=1e-4)
@@ -138,7 +139,7 @@ def test_long_lines_fill_a_window_too(translator: Translator) -> None:
 
 def test_a_long_line_is_split_at_sentence_ends(translator: Translator, warnings: list[str]) -> None:
     sentences = [" ".join(TEXTS[i % 3].split() * 3) + "." for i in range(6)]
-    whole = translator.translate(" ".join(sentences))
+    whole = translator.translate(" ".join(sentences), align=True)
     limit = translator.config.data.max_length
     pieces = [len(translator.tokenizer.encode(sentence)) for sentence in sentences]
     assert sum(pieces) > limit >= max(pieces)
@@ -179,7 +180,7 @@ def test_alternatives_of_a_split_line_are_whole_lines(translator: Translator) ->
 def test_the_alignment_of_a_line_cut_anywhere_names_words_that_are_there(
     line: str, translator: Translator
 ) -> None:
-    found = translator.translate(line)
+    found = translator.translate(line, align=True)
     assert found.alignment
     words = len(line.split()), len(found.text.split())
     assert all(0 <= s < words[0] and 0 <= t < words[1] for s, t in found.alignment)
@@ -190,7 +191,7 @@ def test_words_are_counted_right_where_the_target_has_no_spaces(
 ) -> None:
     data = dataclasses.replace(translator.config.data, languages=("en", "ja"))
     monkeypatch.setattr(translator, "config", dataclasses.replace(translator.config, data=data))
-    found = translator.translate("the dog sees. " * 30)
+    found = translator.translate("the dog sees. " * 30, align=True)
     assert {t for _, t in found.alignment} == set(range(len(found.text.split())))
 
 
@@ -268,7 +269,7 @@ def test_a_base_model_loads_in_less_than_a_second(translator: Translator, tmp_pa
 
 
 def test_a_translation_as_json_holds_what_was_asked_for(translator: Translator) -> None:
-    found = translator.translate(TEXTS[2], n_best=2)
+    found = translator.translate(TEXTS[2], n_best=2, align=True)
     assert found.alignment
     table = json.loads(json.dumps(found.to_dict(), ensure_ascii=False))
     assert table["text"] == found.text

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-import torch
-
 from dragoman.translate import Translator
 from dragoman.translate import load as load_translator
 
@@ -16,8 +14,7 @@ __all__ = ["Ours", "load", "prepare"]
 
 
 def prepare(threads: int) -> None:
-    """PyTorch's threads; the int8 engine takes the cores it may run on."""
-    torch.set_num_threads(threads)
+    """Nothing: PyTorch has its threads from the environment, the engine takes the cores it may."""
 
 
 class Ours:

@@ -1,11 +1,13 @@
-"""Search: from a model and source ids to the best target ids. It knows no model, only `Model`."""
+"""Search: from a model and source ids to the best target ids. It knows no model, only `Model`.
+
+What is searched for and what is found can be named without PyTorch; what searches imports it.
+"""
 
 from __future__ import annotations
 
-from dragoman.models.api import Model, Rows
-from dragoman.search.beam import beam_search
-from dragoman.search.diverse import diverse_search
-from dragoman.search.greedy import greedy_search
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from dragoman.search.hypotheses import (
     Hypothesis,
     Limits,
@@ -13,9 +15,14 @@ from dragoman.search.hypotheses import (
     SearchOptions,
     length_penalty,
 )
-from dragoman.search.lexical import Lexical
-from dragoman.search.sampling import sample
-from dragoman.search.space import Constraint
+
+if TYPE_CHECKING:
+    from dragoman.search.beam import beam_search
+    from dragoman.search.dispatch import banked_search, search
+    from dragoman.search.diverse import diverse_search
+    from dragoman.search.greedy import greedy_search
+    from dragoman.search.sampling import sample
+    from dragoman.search.space import Constraint
 
 __all__ = [
     "Constraint",
@@ -32,30 +39,19 @@ __all__ = [
     "search",
 ]
 
-
-def search(
-    model: Model,
-    source: Rows,
-    options: SearchOptions,
-    *,
-    prefixes: list[list[int]] | None = None,
-    constraint: Constraint | None = None,
-) -> list[list[Hypothesis]]:
-    """Beam search, or its equal for a beam of 1, greedy search; in groups, if there are."""
-    if options.groups > 1:
-        return diverse_search(model, source, options, prefixes=prefixes, constraint=constraint)
-    find = greedy_search if options.beam == 1 else beam_search
-    return find(model, source, options, prefixes=prefixes, constraint=constraint)
+_HOMES = {
+    "Constraint": "space",
+    "banked_search": "dispatch",
+    "beam_search": "beam",
+    "diverse_search": "diverse",
+    "greedy_search": "greedy",
+    "sample": "sampling",
+    "search": "dispatch",
+}
 
 
-def banked_search(
-    model: Model,
-    source: Rows,
-    options: SearchOptions,
-    lexical: Lexical,
-    *,
-    prefixes: list[list[int]] | None = None,
-) -> list[list[Hypothesis]]:
-    """Beam search for what contains certain phrases, the beam shared out by what is there."""
-    choose = lexical.choose
-    return beam_search(model, source, options, prefixes=prefixes, constraint=lexical, choose=choose)
+def __getattr__(name: str) -> Any:
+    """Import what searches when it is asked for."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'dragoman.search' has no attribute {name!r}")
+    return getattr(import_module(f"dragoman.search.{_HOMES[name]}"), name)

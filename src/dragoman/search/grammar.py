@@ -1,7 +1,7 @@
 """The grammar of actions for search: whatever the model prefers, the result is a tree.
 
-What may follow depends on a few numbers: the words left, the depth, the last few actions and the
-room. `dragoman.text.trees.linear` has the same grammar as plain Python, to be read first.
+`dragoman.search.rules` has what may follow, `dragoman.text.trees.linear` the same as plain Python,
+to be read first.
 """
 
 # B sentences, K hypotheses of each, X = B K, T actions so far, W last actions, A actions,
@@ -9,9 +9,7 @@ room. `dragoman.text.trees.linear` has the same grammar as plain Python, to be r
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import torch
@@ -20,16 +18,15 @@ from torch.nn import functional
 
 from dragoman.models.api import Model
 from dragoman.search.many import Constrain
+from dragoman.search.rules import NOTHING, RULES, Here, Yields, to_announce
 from dragoman.search.space import Constraint
 from dragoman.text.symbols import EOS, FIRST, PAD, UNK
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.trees.actions import Actions
-from dragoman.text.trees.linear import CLOSE, OPEN, WORD, Bounds, merges_table
+from dragoman.text.trees.linear import WORD
 
 __all__ = ["Grammar", "constrain"]
 
-NOTHING: Final = -1
-"""The kind of an id that is no action, and of what precedes the first action."""
 ANNOUNCEMENT: Final = -2
 """The kind of an id that announces a word: see `TreeTokenizer`."""
 
@@ -55,7 +52,9 @@ class Grammar(Constraint):
         The ids after the actions are those that announce words: `announced` in each row, if any.
         """
         assert UNK < first <= vocabulary - len(actions)
-        rules = RULES[actions.order.name](actions.bounds, max(words, default=0), device)
+        rules = RULES[actions.order.name](
+            actions.bounds, max(words, default=0), torch, device=device
+        )
         kinds = [NOTHING] * vocabulary
         sums = [(0, 0, 1)] * vocabulary  # what an id adds to words, depth and ids not of actions
         for id_, kind in enumerate(actions.kinds, start=first):
@@ -86,12 +85,11 @@ class Grammar(Constraint):
         room_BK = room_B[:, None]
         if self.free:
             due_BK = self._due(ids_BKT) & (left_BK > 0)
-            to_come_BK = (left_BK - 1 + due_BK.long()).clamp(min=0)
-            room_BK = room_BK - to_come_BK
+            room_BK = room_BK - to_announce(left_BK, due_BK)
         here = Here(left_BK, sums_BK3[:, :, 1], room_BK, self._recent(ids_BKT))
         allowed_BKC = self._rules.allowed(here) & good_BK[:, :, None]
         # Most of a vocabulary is never allowed, so the answer is by kinds until here.
-        allowed_BKV = allowed_BKC.new_zeros(*ids_BKT.shape[:2], len(self._kinds_V))
+        allowed_BKV: Tensor = allowed_BKC.new_zeros(*ids_BKT.shape[:2], len(self._kinds_V))
         allowed_BKV[:, :, self._actions] = allowed_BKC[:, :, self._kinds_A]
         allowed_BKV[:, :, EOS] = allowed_BKC[:, :, -1]
         if self.free:
@@ -133,131 +131,19 @@ class Grammar(Constraint):
 
 def constrain(tokenizer: Tokenizer, sources: Sequence[str], model: Model) -> Constrain | None:
     """What makes trees over the words of these sources, or None if the target is plain text."""
-    actions = tokenizer.actions
-    if actions is None:
+    yields = Yields.of(tokenizer, sources)
+    if yields is None:
         return None
-    words = [tokenizer.words_of(source) for source in sources]
     device = next(model.parameters()).device
 
     def grammar(rows: Sequence[int]) -> Grammar:
         return Grammar(
-            actions,
-            [len(words[row]) for row in rows],
+            yields.actions,
+            [yields.words[row] for row in rows],
             first=FIRST,
             vocabulary=model.targets,
-            announced=[tokenizer.announce(words[row]) for row in rows],
+            announced=[yields.announced[row] for row in rows],
             device=device,
         )
 
     return grammar
-
-
-@dataclass(frozen=True, slots=True)
-class Here:
-    """Where hypotheses have come to: see `linear.State`; all B K."""
-
-    left: Tensor
-    depth: Tensor
-    room: Tensor
-    recent_BKW: Tensor
-    """The kinds of the last actions."""
-
-    @property
-    def last(self) -> Tensor:
-        """The kind of the last action."""
-        return self.recent_BKW[:, :, -1]
-
-
-class Rules(ABC):
-    """What may follow, in one order of actions."""
-
-    window: int
-    """How many of the last actions matter."""
-
-    def __init__(self, bounds: Bounds, words: int, device: torch.device | str) -> None:
-        self.window = bounds.chain
-
-    @abstractmethod
-    def deeper(self, kind: int) -> int:
-        """What an action adds to the depth."""
-
-    @abstractmethod
-    def allowed(self, here: Here) -> Tensor:
-        """Which kinds, and the end, may follow: booleans, B K C."""
-
-
-class Brackets(Rules):
-    """From the top down."""
-
-    def deeper(self, kind: int) -> int:
-        return {WORD: 0, OPEN: 1, CLOSE: -1}[kind]
-
-    def allowed(self, here: Here) -> Tensor:
-        inside, more, last = here.depth > 0, here.left > 0, here.last
-        spare = here.room - here.left - here.depth
-        full = (here.recent_BKW == OPEN).all(dim=2)
-        word = inside & more & (spare >= 0)
-        open_ = (inside | (last == NOTHING)) & more & ~full & (spare >= 2)
-        close = inside & (last != OPEN) & ((here.depth > 1) | ~more) & (spare >= 0)
-        end = ~inside & ~more & (last == CLOSE)
-        return torch.stack([word, open_, close, end], dim=2)
-
-
-class InOrder(Brackets):
-    """A constituent's first child, its name, its other children."""
-
-    def __init__(self, bounds: Bounds, words: int, device: torch.device | str) -> None:
-        super().__init__(bounds, words, device)
-        self.window = 2 * bounds.chain + 1
-        self._chain_W = torch.tensor([OPEN, CLOSE] * bounds.chain, device=device)
-
-    def allowed(self, here: Here) -> Tensor:
-        inside, more, last = here.depth > 0, here.left > 0, here.last
-        spare = here.room - here.left - here.depth
-        full = torch.where(
-            last == OPEN,
-            (here.recent_BKW[:, :, :-1] == self._chain_W).all(dim=2),
-            (here.recent_BKW[:, :, 1:] == self._chain_W).all(dim=2),
-        )
-        word = more & (inside & (spare >= 0) | (last == NOTHING) & (spare >= 2))
-        open_ = ((last == WORD) | (last == CLOSE)) & (more | ~full) & (spare >= 2)
-        # What closes before the last word is not the root yet: that needs two actions more.
-        root_later = (here.depth == 1) & more
-        close = inside & ((last != OPEN) | ~full) & (spare >= 2 * root_later)
-        end = ~inside & ~more & (last == CLOSE)
-        return torch.stack([word, open_, close, end], dim=2)
-
-
-class BottomUp(Rules):
-    """Words are shifted, and the last so many parts become a constituent."""
-
-    def __init__(self, bounds: Bounds, words: int, device: torch.device | str) -> None:
-        super().__init__(bounds, words, device)
-        self._merges = torch.tensor(merges_table(bounds.kinds, words), device=device)
-        self._arities_C = torch.arange(1, bounds.kinds[-1] + 1, device=device)
-
-    def deeper(self, kind: int) -> int:
-        return 1 - kind
-
-    def allowed(self, here: Here) -> Tensor:
-        parts, spare = here.left + here.depth, here.room - here.left
-        fewest = torch.where(parts == 1, 1, self._fewest(parts))
-        word = (here.left > 0) & (spare >= fewest)
-        full = (here.recent_BKW == 1).all(dim=2)
-        makes_BKC = (here.depth[:, :, None] >= self._arities_C) & (
-            spare[:, :, None] > self._fewest(parts[:, :, None] + 1 - self._arities_C)
-        )
-        makes_BKC[:, :, 0] &= ~full
-        end = (here.left == 0) & (here.depth == 1) & (here.last > WORD)
-        return torch.cat([word[:, :, None], makes_BKC, end[:, :, None]], dim=2)
-
-    def _fewest(self, parts: Tensor) -> Tensor:
-        return self._merges[(parts - 1).clamp(0, len(self._merges) - 1)]
-
-
-RULES: Final[dict[str, type[Rules]]] = {
-    "brackets": Brackets,
-    "in-order": InOrder,
-    "bottom-up": BottomUp,
-}
-"""By the name of the order."""

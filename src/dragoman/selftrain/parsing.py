@@ -12,26 +12,21 @@ from pathlib import Path
 from dragoman.data.prepare import Progress
 from dragoman.data.readers import open_text
 from dragoman.files import atomic_write
-from dragoman.memory import keep_freed_memory
-from dragoman.model_directory import load_model
+from dragoman.model_directory import open_model
 from dragoman.selftrain.plan import Plan
 from dragoman.text.trees.bracketing import bracketing
-from dragoman.translate.device import pick
-from dragoman.translate.parser import Parser
+from dragoman.translate.parser import Parser, load_parser
 
 __all__ = ["load_parsers", "parse_text", "parsed_trees"]
 
 
 def load_parsers(plan: Plan, device: str) -> tuple[list[Parser], list[str]]:
     """One ensemble, or each model by itself if they are to agree; and a digest of each model."""
-    device = pick(device)
-    if device == "cpu":
-        keep_freed_memory()
-    loaded = [load_model(path, device) for path in plan.models]
-    parsers = [Parser(one) for one in loaded] if plan.agree else [Parser(*loaded)]
+    groups = [[one] for one in plan.models] if plan.agree else [plan.models]
+    parsers = [load_parser(*group, device=device) for group in groups]
     digests = []
-    for one in loaded:
-        with (one.path / "weights.safetensors").open("rb") as file:
+    for path in plan.models:
+        with open_model(path).weights.open("rb") as file:
             digests.append(hashlib.file_digest(file, "blake2b").hexdigest()[:16])
     return parsers, digests
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dragoman.translate.glossary import Glossary
-from dragoman.translate.translator import Alternative, Translation, Translator, load
+from dragoman.translate.translation import Alternative, Translation
+from dragoman.translate.translator import Translator, load
 
 __all__ = ["Alternative", "Glossary", "Translation", "Translator", "load"]

@@ -5,9 +5,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import exp, inf, log
-from typing import Any, Final
+from typing import Final
 
 import torch
 from torch import Tensor
@@ -19,36 +18,14 @@ from dragoman.search.ranking import best_of
 from dragoman.search.space import NEVER, Constraint
 from dragoman.text.symbols import BOS, EOS
 from dragoman.text.tokenizer import Tokenizer
+from dragoman.translate.translation import Alternative
 
-__all__ = ["Alternative", "alternatives"]
+__all__ = ["alternatives"]
 
 LONGEST: Final = 24
 """Pieces of a word."""
 UNFINISHED: Final = 0.1
 """What ends with less probability than this is the beginning of a word and no word."""
-
-
-@dataclass(frozen=True, slots=True)
-class Alternative:
-    """A word a translation could go on with."""
-
-    word: str
-    """Empty: the translation ends."""
-    probability: float
-    """Of this word after the prefix, in all spellings that were found."""
-    translation: str
-    """The best translation that begins so."""
-    score: float
-    """Of that."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON holds it."""
-        return {
-            "word": self.word,
-            "probability": round(self.probability, 6),
-            "translation": self.translation,
-            "score": round(self.score, 6),
-        }
 
 
 def alternatives(

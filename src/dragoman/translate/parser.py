@@ -4,25 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import exp
 from pathlib import Path
 from string import whitespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dragoman.config import Config
 from dragoman.errors import DataError, ModelError
-from dragoman.memory import keep_freed_memory
-from dragoman.model_directory import LoadedModel, load_model
-from dragoman.models import Model
-from dragoman.models.ensemble import Ensemble
-from dragoman.search import Hypothesis, SearchOptions, search
-from dragoman.search.grammar import constrain
-from dragoman.search.many import search_many
+from dragoman.model_directory import LoadedModel
+from dragoman.search import Hypothesis, SearchOptions
+from dragoman.search.rules import Yields
 from dragoman.text.trees.bracketing import bracketing
 from dragoman.text.trees.tokenizer import TreeTokenizer
 from dragoman.text.trees.tree import Tree
 from dragoman.text.trees.words import split_words
-from dragoman.translate.device import pick
+from dragoman.translate.engine import Engine
+from dragoman.translate.engine.opening import Precision, open_models
+
+if TYPE_CHECKING:
+    from dragoman.models import Model
 
 __all__ = ["Parse", "Parser", "load_parser"]
 
@@ -62,7 +63,10 @@ class Parse:
 class Parser:
     """A loaded model that parses; every sentence of at least one word gets a tree of its words."""
 
-    def __init__(self, loaded: LoadedModel, *others: LoadedModel) -> None:
+    def __init__(
+        self, loaded: LoadedModel, *others: LoadedModel, engine: Engine | None = None
+    ) -> None:
+        """An `engine` of the same weights does what it can do; the rest is done by the model."""
         if not isinstance(loaded.tokenizer, TreeTokenizer):
             raise ModelError(f"{loaded.path}: a translator; use it with dragoman translate")
         for other in others:
@@ -71,15 +75,24 @@ class Parser:
                     f"{other.path}: has other pieces or labels than {loaded.path}; an ensemble is "
                     "trained on one prepared treebank"
                 )
+        self._loaded = (loaded, *others)
+        self._engine = engine
         self.tokenizer: TreeTokenizer = loaded.tokenizer
-        self.model: Model = (
-            Ensemble([loaded.model, *(o.model for o in others)]) if others else loaded.model
-        )
         self.config: Config = loaded.config
         self.card: dict[str, Any] = loaded.card
         self.path: Path = loaded.path
         self.warn: Callable[[str], None] = lambda message: None
         """Told of a sentence longer than any the model has seen."""
+
+    @cached_property
+    def model(self) -> Model:
+        """The model, or the ensemble; read now, if the engine was enough until now."""
+        first, *others = (one.model for one in self._loaded)
+        if not others:
+            return first
+        from dragoman.models.ensemble import Ensemble
+
+        return Ensemble([first, *others])
 
     def parse(
         self,
@@ -109,15 +122,7 @@ class Parser:
         sources = [self.tokenizer.source(sentences[i]) for i in there]
         ids = self.tokenizer.encode_batch(sources)
         self._warn_of_long(ids)
-        found = search_many(
-            self.model,
-            ids,
-            lambda rows, prefixes, constraint: search(
-                self.model, rows, options, prefixes=prefixes, constraint=constraint
-            ),
-            batch_tokens=self.config.search.batch_tokens,
-            constrain=constrain(self.tokenizer, sources, self.model),
-        )
+        found = self._find(sources, ids, options)
         results: list[Parse | None] = [None] * len(sentences)
         for i, hypotheses in zip(there, found, strict=True):
             best, *rest = self._different(sentences[i], hypotheses)[:n_best]
@@ -143,6 +148,25 @@ class Parser:
         if waiting:
             yield from self.parse(waiting, **options)
 
+    def _find(
+        self, sources: Sequence[str], ids: Sequence[Sequence[int]], options: SearchOptions
+    ) -> list[list[Hypothesis]]:
+        if self._engine is not None and self._engine.serves(options):
+            return self._engine.search(ids, options, Yields.of(self.tokenizer, sources))
+        from dragoman.search import search
+        from dragoman.search.grammar import constrain
+        from dragoman.search.many import search_many
+
+        return search_many(
+            self.model,
+            ids,
+            lambda rows, prefixes, constraint: search(
+                self.model, rows, options, prefixes=prefixes, constraint=constraint
+            ),
+            batch_tokens=self.config.search.batch_tokens,
+            constrain=constrain(self.tokenizer, sources, self.model),
+        )
+
     def _different(self, words: Sequence[str], hypotheses: Sequence[Hypothesis]) -> list[Parse]:
         """The parses, best first, a tree once."""
         parses: dict[str, Parse] = {}
@@ -155,7 +179,7 @@ class Parser:
                 one.log_prob,
                 len(self.tokenizer.only_actions(one.ids)),
             )
-            parses.setdefault(bracketing(tree), parse)
+            parses.setdefault(bracketing(tree) if len(hypotheses) > 1 else "", parse)
         return list(parses.values())
 
     def split(self, line: str) -> list[str]:
@@ -183,10 +207,10 @@ def _check_words(sentences: Sequence[Sequence[str]]) -> None:
                 )
 
 
-def load_parser(*paths: Path | str, device: str = "auto") -> Parser:
-    """The parser in a model directory, or the one of a run; several are an ensemble."""
-    device = pick(device)
-    if device == "cpu":
-        keep_freed_memory()
-    first, *others = (load_model(path, device) for path in paths)
-    return Parser(first, *others)
+def load_parser(*paths: Path | str, device: str = "auto", precision: Precision = "auto") -> Parser:
+    """The parser in a model directory, or the one of a run; several are an ensemble.
+
+    On a CPU `auto` is int8 wherever the engine can compute the model.
+    """
+    loaded, engine = open_models(paths, device, precision)
+    return Parser(*loaded, engine=engine)

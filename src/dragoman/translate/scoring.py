@@ -5,8 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import torch
 
@@ -15,36 +14,12 @@ from dragoman.models import Model
 from dragoman.search.hypotheses import length_penalty
 from dragoman.search.many import by_length, source_rows, target_rows
 from dragoman.text.tokenizer import Tokenizer
+from dragoman.translate.translation import Scored
 
-__all__ = ["Scored", "score_pairs"]
+__all__ = ["score_pairs"]
 
 POSITIONS_AT_A_TIME: Final = 1024
 """Log-probabilities of this many positions exist at once, however large the batch."""
-
-
-@dataclass(frozen=True, slots=True)
-class Scored:
-    """A translation that was shown to a model."""
-
-    tokens: tuple[str, ...]
-    """Its pieces, and the end."""
-    log_probs: tuple[float, ...]
-    """Of each."""
-    log_prob: float
-    score: float
-    """`log_prob` / length penalty: what search ranks by."""
-
-    def to_dict(self, *, tokens: bool = False) -> dict[str, Any]:
-        """As JSON holds it, with every piece if asked for."""
-        table: dict[str, Any] = {
-            "log_prob": round(self.log_prob, 6),
-            "score": round(self.score, 6),
-            "pieces": len(self.tokens),
-        }
-        if tokens:
-            table["tokens"] = list(self.tokens)
-            table["log_probs"] = [round(one, 6) for one in self.log_probs]
-        return table
 
 
 @torch.no_grad()

@@ -3,36 +3,91 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, TypeAlias
 
-__all__ = ["split_line"]
+__all__ = ["Count", "split_lines"]
+
+Count: TypeAlias = Callable[[Sequence[str]], list[int]]
+"""How many pieces each of some texts has."""
 
 _AFTER_SENTENCE: Final = re.compile(r"(?<=[.!?…])(?:[\"')\]»”’]*)\s+|(?<=[。！？])(?![。！？」』])")
 _AFTER_CLAUSE: Final = re.compile(r"(?<=[,;:–—])\s+|(?<=[、，；：])")
-_BETWEEN_WORDS: Final = re.compile(r"\s+")
 
 
-def split_line(line: str, count: Callable[[str], int], limit: int) -> tuple[list[str], bool]:
-    """Segments of at most `limit` pieces that together are the line, but for white space.
+def split_lines(
+    lines: Sequence[str], count: Count, limit: int, longest: int
+) -> list[tuple[list[str], bool]]:
+    """Of each line, segments of at most `limit` pieces that are the line, but for white space.
 
     Cut at sentence ends where possible; True says that it was not, and a sentence was cut between
-    clauses, words or, in a word without end, characters.
+    clauses, words or, in a word without end, characters. A piece has `longest` characters at most.
     """
+    cutter = _Cutter(count, limit, longest)
     # A piece is at least one byte of the text: short lines need not be counted.
-    if len(line.encode("utf-8", "replace")) < limit or count(line) <= limit:
-        return [line], False
-    segments: list[str] = []
-    forced = False
-    for sentence in _merge(_cut(line, _AFTER_SENTENCE), count, limit):
-        if count(sentence) <= limit:
-            segments.append(sentence)
-            continue
-        forced = True
-        for clause in _merge(_cut(sentence, _AFTER_CLAUSE), count, limit):
-            for words in _merge(_cut(clause, _BETWEEN_WORDS), count, limit):
-                segments += _characters(words, count, limit)
-    return segments, forced
+    doubtful = {line for line in lines if len(line.encode("utf-8", "replace")) >= limit}
+    fits = dict(cutter.fitting(list(doubtful)))
+    return [([line], False) if fits.get(line, True) else cutter.split(line) for line in lines]
+
+
+class _Cutter:
+    """Takes time in proportion to the text: what is far too long is cut without being counted."""
+
+    def __init__(self, count: Count, limit: int, longest: int) -> None:
+        self._count, self._limit, self._most = count, limit, limit * longest
+
+    def split(self, line: str) -> tuple[list[str], bool]:
+        """The segments of a line that does not fit, and whether a sentence had to be cut."""
+        segments: list[str] = []
+        forced = False
+        for sentence, fits in self._merged(_cut(line, _AFTER_SENTENCE)):
+            if fits:
+                segments.append(sentence)
+            else:
+                forced = True
+                segments += self._inside(sentence)
+        return segments, forced
+
+    def fitting(self, texts: Sequence[str]) -> list[tuple[str, bool]]:
+        """The texts, and whether each fits."""
+        return [
+            (text, n <= self._limit) for text, n in zip(texts, self._pieces(texts), strict=True)
+        ]
+
+    def _inside(self, sentence: str) -> Iterator[str]:
+        for clause, fits in self._merged(_cut(sentence, _AFTER_CLAUSE)):
+            if fits:
+                yield clause
+                continue
+            for words, fit in self._merged(clause.split()):
+                if fit:
+                    yield words
+                else:
+                    yield from self._characters(words)
+
+    def _merged(self, parts: Sequence[str]) -> list[tuple[str, bool]]:
+        """Neighbours put together again while they fit; and whether each fits."""
+        merged: list[list[str]] = []
+        room = 0
+        for part, pieces in zip(parts, self._pieces(parts), strict=True):
+            if merged and pieces <= room:
+                merged[-1].append(part)
+                room -= pieces
+            else:
+                merged.append([part])
+                room = self._limit - pieces
+        return self.fitting([" ".join(some) for some in merged])
+
+    def _pieces(self, texts: Sequence[str]) -> list[int]:
+        """How many each has; of what has too many by its length alone, one more than fit."""
+        known = dict.fromkeys(text for text in texts if len(text) <= self._most)
+        counted = dict(zip(known, self._count(list(known)), strict=True)) if known else {}
+        return [counted.get(text, self._limit + 1) for text in texts]
+
+    def _characters(self, text: str) -> list[str]:
+        # Byte fallback makes up to four pieces of a character, and one more for the space before.
+        size = max(1, (self._limit - 1) // 4)
+        return [text[i : i + size] for i in range(0, len(text), size)]
 
 
 def _cut(text: str, boundary: re.Pattern[str]) -> list[str]:
@@ -43,27 +98,4 @@ def _cut(text: str, boundary: re.Pattern[str]) -> list[str]:
         parts.append(text[start:end].strip())
         start = match.end()
     parts.append(text[start:].strip())
-    return [part for part in parts if part]
-
-
-def _merge(parts: list[str], count: Callable[[str], int], limit: int) -> list[str]:
-    """Neighbours put together again while they fit."""
-    merged: list[str] = []
-    room = 0
-    for part in parts:
-        pieces = count(part)
-        if merged and pieces <= room:
-            merged[-1] += " " + part
-            room -= pieces
-        else:
-            merged.append(part)
-            room = limit - pieces
-    return merged
-
-
-def _characters(text: str, count: Callable[[str], int], limit: int) -> list[str]:
-    if count(text) <= limit:
-        return [text]
-    # Byte fallback makes up to four pieces of a character, and one more for the space before.
-    size = max(1, (limit - 1) // 4)
-    return [text[i : i + size] for i in range(0, len(text), size)]
+    return list(filter(None, parts))

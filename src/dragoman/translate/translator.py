@@ -5,33 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, overload
-
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING, Any, overload
 
 from dragoman.config import Config
 from dragoman.errors import ConfigError, DragomanError, ModelError
-from dragoman.memory import keep_freed_memory
-from dragoman.model_directory import LoadedModel, load_model, open_model
-from dragoman.models import Model
-from dragoman.models.ensemble import Ensemble
+from dragoman.model_directory import LoadedModel
 from dragoman.search import SamplingOptions, SearchOptions
 from dragoman.text.tokenizer import Tokenizer
-from dragoman.translate.alignment import attends_to_source
-from dragoman.translate.alternatives import Alternative, alternatives
-from dragoman.translate.decoding import NO_SPACES, Decoder, Settings
-from dragoman.translate.device import pick
-from dragoman.translate.engine import Engine, open_engine, why_no_engine
-from dragoman.translate.glossary import Glossary, Terms
-from dragoman.translate.masking import copied_words, translate_masked
-from dragoman.translate.scoring import Scored, score_pairs
-from dragoman.translate.translation import Request, Run, Translation
+from dragoman.translate.decoding import Decoder
+from dragoman.translate.engine import Engine
+from dragoman.translate.engine.opening import Precision, add_draft, open_models
+from dragoman.translate.glossary import Glossary
+from dragoman.translate.translation import Alternative, Request, Scored, Settings, Translation
 
-__all__ = ["Alternative", "Precision", "Translation", "Translator", "load"]
+if TYPE_CHECKING:
+    from dragoman.models import Model
+    from dragoman.translate.by_model import ByModel
+    from dragoman.translate.rewriting import Rewriter
 
-Precision = Literal["auto", "int8", "float32"]
-"""In which numbers a CPU computes."""
+__all__ = ["Translator", "load"]
 
 Wishes = Sequence[str] | Sequence[Sequence[str]]
 """Phrases for all texts; or, if they are lists themselves, those for each."""
@@ -60,13 +52,16 @@ class Translator:
         self.path: Path = loaded.path
         self.warn: Callable[[str], None] = lambda message: None
         """Told when a sentence was too long and had to be cut."""
-        self._glossaries: dict[Glossary, Terms] = {}
 
     @cached_property
     def model(self) -> Model:
         """The model, or the ensemble; read now, if the engine was enough until now."""
-        models = [one.model for one in self._loaded]
-        return Ensemble(models) if len(models) > 1 else models[0]
+        first, *others = (one.model for one in self._loaded)
+        if not others:
+            return first
+        from dragoman.models.ensemble import Ensemble
+
+        return Ensemble([first, *others])
 
     @overload
     def translate(self, text: str, **options: Any) -> Translation: ...
@@ -91,7 +86,7 @@ class Translator:
         glossary: Glossary | None = None,
         protect: bool = False,
         sampling: SamplingOptions | None = None,
-        align: bool = True,
+        align: bool = False,
     ) -> Translation | list[Translation]:
         """Translate a text, or several; what is not given is as the model's config says.
 
@@ -99,8 +94,9 @@ class Translator:
         `must_not` are phrases it contains, and does not, as whole words. With `diverse` the beam is
         so many groups that avoid each other. A `glossary` says how terms are translated. With
         `protect` URLs, addresses, tags and placeholders stay as they are. With `sampling`
-        translations are drawn instead of searched for. Without attention to the source there is
-        nothing to align by. A text without words has an empty translation, whatever it must be.
+        translations are drawn instead of searched for. With `align` each translation says which
+        source word a word comes from; without attention to the source there is nothing to align by.
+        A text without words has an empty translation, whatever it must be.
         """
         texts = [text] if isinstance(text, str) else list(text)
         wide = max(self.config.search.beam * max(1, diverse), n_best)
@@ -125,7 +121,10 @@ class Translator:
         def run(wanted: Sequence[Request]) -> list[Translation]:
             return self._decoder.run(wanted, settings)
 
-        found = self._rewritten(requests, run, glossary, protect) if rewrites else run(requests)
+        if rewrites:
+            found = self._rewriter.translate(requests, run, glossary, protect)
+        else:
+            found = run(requests)
         return found[0] if isinstance(text, str) else found
 
     @cached_property
@@ -133,7 +132,7 @@ class Translator:
         """Whether the model has attention to read an alignment off."""
         if self._engine is not None:  # which only Transformers have
             return True
-        return attends_to_source(self.model)
+        return self._by_model.aligns
 
     def translate_lines(
         self, lines: Iterable[str], *, window: int = 2000, **options: Any
@@ -142,7 +141,6 @@ class Translator:
 
         Where a line cannot be read, those before it are translated first.
         """
-        options.setdefault("align", False)
         coming = iter(lines)
         while True:
             waiting, trouble = _window(coming, window)
@@ -157,14 +155,7 @@ class Translator:
     ) -> list[Scored]:
         """How probable each target is as the translation of its source."""
         alpha = self.config.search.length_penalty if length_penalty is None else length_penalty
-        return score_pairs(
-            self.model,
-            self.tokenizer,
-            sources,
-            targets,
-            alpha=alpha,
-            batch_tokens=self.config.search.batch_tokens,
-        )
+        return self._by_model.score(sources, targets, alpha)
 
     def alternatives(
         self, text: str, prefix: str = "", count: int = 5, *, beam: int | None = None
@@ -182,17 +173,14 @@ class Translator:
         options = SearchOptions.from_config(
             self.config.search, **({} if beam is None else {"beam": beam})
         )
-        begun = self.tokenizer.encode_targets([self.tokenizer.normalize_target(prefix)])[0]
-        return alternatives(
-            self.model, self.tokenizer, source, begun, self._word_starts, count, options
-        )
+        return self._by_model.alternatives(source, prefix, count, options)
 
     # --- inside ---
 
     @cached_property
     def _decoder(self) -> Decoder:
         return Decoder(
-            lambda: self.model,
+            lambda: self._by_model,
             self.tokenizer,
             self.config,
             lambda message: self.warn(message),
@@ -200,38 +188,21 @@ class Translator:
         )
 
     @cached_property
-    def _word_starts(self) -> Tensor:
-        """Which pieces a word can begin with, V; in a language without spaces, all."""
-        spaced = bool(self._decoder.space)
-        texts = self._decoder.phrases.spelling.texts
-        device = next(self.model.parameters()).device
-        return torch.tensor([text.startswith(" ") or not spaced for text in texts], device=device)
+    def _by_model(self) -> ByModel:
+        """What the engine does not do, and what imports PyTorch."""
+        from dragoman.translate.by_model import ByModel
+
+        spaces = bool(self._decoder.space)
+        return ByModel(self.model, self.tokenizer, self.config, spaces=spaces)
 
     @cached_property
-    def _copied(self) -> list[str]:
-        """Words the model copies, to stand for what is not to be translated."""
+    def _rewriter(self) -> Rewriter:
+        from dragoman.translate.rewriting import Rewriter
+
         settings = Settings(SearchOptions.from_config(self.config.search, beam=1))
-        own = [piece[1:] for piece in self.tokenizer.vocabulary if piece.startswith("▁")]
-        return copied_words(own, lambda wanted: self._decoder.run(wanted, settings))
-
-    def _rewritten(
-        self, requests: Sequence[Request], run: Run, glossary: Glossary | None, protect: bool
-    ) -> list[Translation]:
-        if glossary is not None:
-            plain, terms = run, self._terms(glossary)
-            run = lambda wanted: terms.translate(wanted, plain)  # noqa: E731
-        return translate_masked(requests, run, lambda: self._copied) if protect else run(requests)
-
-    def _terms(self, glossary: Glossary) -> Terms:
-        if glossary not in self._glossaries:
-            languages = self.config.data.languages or ("", "")
-            self._glossaries[glossary] = Terms(
-                glossary,
-                self.tokenizer.normalize,
-                source_words=languages[0] not in NO_SPACES,
-                target_words=languages[1] not in NO_SPACES,
-            )
-        return self._glossaries[glossary]
+        return Rewriter(
+            self.tokenizer, self.config, lambda wanted: self._decoder.run(wanted, settings)
+        )
 
 
 def _window(lines: Iterator[str], count: int) -> tuple[list[str], DragomanError | None]:
@@ -282,21 +253,15 @@ def load(
     *others: Path | str,
     device: str = "auto",
     precision: Precision = "auto",
+    draft: Path | str | None = None,
 ) -> Translator:
     """The translator in a model directory, or the one of a run; of several, their ensemble.
 
-    On a CPU `auto` is int8 wherever the engine can compute the model.
+    On a CPU `auto` is int8 wherever the engine can compute the model. There a `draft`, a smaller
+    model of the same pieces, makes greedy search faster where texts come one by one; what is found
+    is the same.
     """
-    device = pick(device)
-    if device != "cpu":
-        if precision == "int8":
-            raise ConfigError("int8 is for the CPU; leave out the precision, or say device cpu")
-        return Translator(*(load_model(one, device) for one in (path, *others)))
-    keep_freed_memory()
-    first = open_model(path)
-    obstacle = "an ensemble is computed by PyTorch" if others else why_no_engine(first.config.model)
-    if precision == "int8" and obstacle:
-        raise ConfigError(f"{first.path}: no int8 ({obstacle}); say precision float32")
-    if obstacle or precision == "float32" or first.config.data.task != "translation":
-        return Translator(*(load_model(one) for one in (path, *others)))
-    return Translator(first, engine=open_engine(first))
+    loaded, engine = open_models((path, *others), device, precision)
+    if draft is not None:
+        add_draft(loaded[0], engine, draft)
+    return Translator(*loaded, engine=engine)

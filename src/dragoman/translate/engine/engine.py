@@ -9,25 +9,26 @@ on nothing but itself.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event, Lock
 from typing import Final
 
-from torch import Tensor
-
 from dragoman.config import ModelConfig
 from dragoman.search.hypotheses import Hypothesis, SearchOptions, checked, nothing
+from dragoman.search.rules import Yields
 from dragoman.translate.engine import native
-from dragoman.translate.engine.packing import Packed, bind, pack, why_not
-from dragoman.translate.engine.search import Searcher
+from dragoman.translate.engine.drafting import DraftedSearch
+from dragoman.translate.engine.language import Language
+from dragoman.translate.engine.packing import Packed, Weights, bind, pack, why_not
+from dragoman.translate.engine.search import BeamSearch, GreedySearch
+from dragoman.translate.engine.slots import Job, Slots
+from dragoman.translate.engine.trees import Trees
 
-__all__ = ["Engine", "why_no_engine"]
+__all__ = ["Engine", "dealt", "why_no_engine"]
 
 ROWS: Final = 96
 """Hypotheses a worker goes on with at a time."""
-
-Job = tuple[int, Sequence[int], int]
 
 
 def why_no_engine(config: ModelConfig) -> str:
@@ -44,9 +45,11 @@ class Engine:
         self._packed, self._config, self._targets = packed, config, targets
         self._model = bind(packed, config, targets, longest=1024)
         self.workers = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+        self.draft: Engine | None = None
+        """A smaller model of the same pieces that guesses ahead, where sentences are few."""
 
     @classmethod
-    def of(cls, weights: Mapping[str, Tensor], config: ModelConfig, targets: int) -> Engine:
+    def of(cls, weights: Weights, config: ModelConfig, targets: int) -> Engine:
         """From a model's own weights."""
         return cls(pack(weights, config, targets), config, targets)
 
@@ -55,27 +58,55 @@ class Engine:
         return options.min_length == 0 and options.groups == 1 and options.beam <= 64
 
     def search(
-        self, sentences: Sequence[Sequence[int]], options: SearchOptions
+        self,
+        sentences: Sequence[Sequence[int]],
+        options: SearchOptions,
+        yields: Yields | None = None,
     ) -> list[list[Hypothesis]]:
-        """The best hypotheses of each sentence, as `dragoman.search.search` finds them."""
+        """The best hypotheses of each sentence, as `dragoman.search.search` finds them.
+
+        With `yields` they are trees over the words of each sentence.
+        """
         if not sentences:
             return []
-        ceilings = [
-            min(len(ids) + options.max_extra, options.max_length or len(ids) + options.max_extra)
-            for ids in sentences
-        ]
+        ceilings = [len(ids) + options.max_extra for ids in sentences]
+        if options.max_length is not None:
+            ceilings = [min(one, options.max_length) for one in ceilings]
+        if yields is not None:
+            ceilings = [max(one, yields.shortest(i)) for i, one in enumerate(ceilings)]
         order = sorted(range(len(sentences)), key=lambda i: -len(sentences[i]))
-        queue = _Queue([(i, sentences[i], ceilings[i]) for i in order])
         longest = max(ceilings)
-        self._reach(max(longest, *map(len, sentences)) + 2)
+        reach = max(longest, *map(len, sentences)) + 2
+        self._reach(reach)
         results: list[list[Hypothesis]] = [[] for _ in sentences]
 
         workers = min(self.workers, len(sentences))
         slots = max(1, min(-(-len(sentences) // workers), ROWS // options.beam))
         helpers = self.workers // workers - 1
+        order = dealt(order, workers, slots)
+        queue = _Queue([(i, sentences[i], ceilings[i]) for i in order])
+
+        # Of many sentences at a time each product has rows enough, and guesses would add to them.
+        few = len(sentences) <= self.workers and options.beam == 1 and yields is None
+        draft = self.draft if few else None
+        if draft is not None:
+            draft._reach(reach)
+        outputs = self._model.projection.outputs
 
         def work(_: int) -> None:
-            searcher = Searcher(self._model, options, slots, longest, helpers)
+            language = (
+                Language(options.beam, outputs)
+                if yields is None
+                else Trees(yields, slots, options.beam, outputs)
+            )
+            places = {"slots": slots, "longest": longest, "helpers": helpers}
+            searcher: Slots
+            if draft is not None:
+                model = draft._model
+                searcher = DraftedSearch(self._model, options, language, draft=model, **places)
+            else:
+                kind = GreedySearch if options.beam == 1 else BeamSearch
+                searcher = kind(self._model, options, language, **places)
             for number, found in searcher.run(iter(queue)):
                 results[number] = found or [nothing([])]
 
@@ -95,6 +126,12 @@ class Engine:
         if self._config.positions == "sinusoidal" and positions > self._model.longest:
             del self._packed["positions"]
             self._model = bind(self._packed, self._config, self._targets, longest=2 * positions)
+
+
+def dealt(order: Sequence[int], workers: int, slots: int) -> list[int]:
+    """What each worker begins with, dealt out lest one have all the long ones; then the rest."""
+    first = workers * slots
+    return [*(i for w in range(workers) for i in order[w:first:workers]), *order[first:]]
 
 
 class _Queue:

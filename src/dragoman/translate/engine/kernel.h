@@ -1,7 +1,8 @@
 /* Included once for each kind of machine, with NAME(x) giving each function its name there. */
 
 #define CHUNK 512  /* outputs of the projection that are looked at together */
-#define LARGE 8192 /* of a few hypotheses */
+#define LARGE 8192 /* that are computed together, of a few hypotheses */
+#define AHEAD 2    /* places between the one looked at and the one fetched */
 
 static inline float NAME(widen)(uint16_t x) {
     uint32_t bits = (uint32_t)x << 16;
@@ -30,8 +31,8 @@ static inline float NAME(exponential)(float x) {
 
 /* --- products of int8 --- */
 
-static void NAME(quantize)(const float *x, int rows, int width, uint8_t *q, float *scales) {
-    for (int r = 0; r < rows; r++, x += width, q += width) {
+static void NAME(quantize)(const float *x, int stride, int rows, int width, uint8_t *q, float *scales) {
+    for (int r = 0; r < rows; r++, x += stride, q += width) {
         float most = 1e-12f;
         for (int i = 0; i < width; i++) {
             float size = fabsf(x[i]);
@@ -160,10 +161,11 @@ static void NAME(shared_product)(Scratch *s, const Linear *l, const uint8_t *q, 
     together(s->team, NAME(piece), &job, (to - from + grain - 1) / grain);
 }
 
-static void NAME(linear)(Scratch *s, const Linear *l, const float *x, int rows, float *y) {
+/* x has rows of `stride`, of which the first inputs count; y has rows of all outputs */
+static void NAME(linear)(Scratch *s, const Linear *l, const float *x, int stride, int rows, float *y) {
     uint8_t *q = room(s, 0, (size_t)rows * l->inputs);
     float *scales = room(s, 1, sizeof(float) * rows);
-    NAME(quantize)(x, rows, l->inputs, q, scales);
+    NAME(quantize)(x, stride, rows, l->inputs, q, scales);
     NAME(shared_product)(s, l, q, scales, rows, 0, l->outputs, y, l->outputs);
 }
 
@@ -211,9 +213,9 @@ static void NAME(feed_forward)(const Model *m, Scratch *s, const Linear *inner, 
                                const Norm *norm, float *x, int rows) {
     float *h = room(s, 3, sizeof(float) * rows * inner->outputs);
     float *y = room(s, 4, sizeof(float) * rows * outer->outputs);
-    NAME(linear)(s, inner, NAME(before)(m, s, norm, x, rows), rows, h);
+    NAME(linear)(s, inner, NAME(before)(m, s, norm, x, rows), m->d_model, rows, h);
     NAME(activate)(m, h, (size_t)rows * inner->outputs);
-    NAME(linear)(s, outer, h, rows, y);
+    NAME(linear)(s, outer, h, inner->outputs, rows, y);
     NAME(residual)(m, norm, x, y, rows, outer->outputs);
 }
 
@@ -294,19 +296,19 @@ static void NAME(encode)(const Model *m, Scratch *s, int sentences, const int *l
     for (int l = 0; l < m->encoder_layers; l++) {
         const EncoderLayer *layer = &m->encoder[l];
         const int width = layer->query_key_value.outputs;
-        NAME(linear)(s, &layer->query_key_value, NAME(before)(m, s, &layer->around_attention, x, rows),
+        NAME(linear)(s, &layer->query_key_value, NAME(before)(m, s, &layer->around_attention, x, rows), M,
                      rows, qkv);
         for (int i = 0, r = 0; i < sentences; r += lengths[i++])
             NAME(look_around)(m, s, qkv + (size_t)r * width, lengths[i], width, seen + (size_t)r * HE);
         float *y = room(s, 4, sizeof(float) * rows * layer->output.outputs);
-        NAME(linear)(s, &layer->output, seen, rows, y);
+        NAME(linear)(s, &layer->output, seen, HE, rows, y);
         NAME(residual)(m, &layer->around_attention, x, y, rows, layer->output.outputs);
         NAME(feed_forward)(m, s, &layer->inner, &layer->outer, &layer->around_feed_forward, x, rows);
     }
     if (m->pre) NAME(normalize)(m, &m->encoder_norm, x, rows, x);
     for (int l = 0; l < m->decoder_layers; l++) {
         const Linear *kv = &m->decoder[l].source_key_value;
-        NAME(linear)(s, kv, x, rows, qkv);
+        NAME(linear)(s, kv, x, M, rows, qkv);
         for (int i = 0, r = 0; i < sentences; i++)
             for (int j = 0; j < lengths[i]; j++, r++) {
                 uint16_t *out = memories[i] + ((size_t)l * lengths[i] + j) * 2 * HE;
@@ -318,13 +320,23 @@ static void NAME(encode)(const Model *m, Scratch *s, int sentences, const int *l
 
 /* --- decoder --- */
 
+/* the keys, or the values, of a place that is soon looked at: of many hypotheses none stays near */
+static inline void NAME(fetch)(const uint16_t *x, int count) {
+    for (int i = 0; i < count; i += 32) __builtin_prefetch(x + i);
+}
+
+static inline const uint16_t *NAME(place)(const uint16_t *places, const int *cells, int t, int width) {
+    return places + (size_t)(cells ? cells[t] : t) * width;
+}
+
 /* one query of all heads to `count` places, each keys | values; cells says where they are, or NULL */
 static void NAME(look)(const Model *m, float *scores, const float *q, const uint16_t *places,
                        const int *cells, int count, float *y) {
     const int E = m->d_k, H = m->heads, HE = H * E;
     float by = 1 / sqrtf((float)E);
     for (int t = 0; t < count; t++) {
-        const uint16_t *k = places + (size_t)(cells ? cells[t] : t) * 2 * HE;
+        const uint16_t *k = NAME(place)(places, cells, t, 2 * HE);
+        if (t + AHEAD < count) NAME(fetch)(NAME(place)(places, cells, t + AHEAD, 2 * HE), HE);
         for (int h = 0; h < H; h++) {
             float sum = 0;
             for (int e = 0; e < E; e++) sum += q[h * E + e] * NAME(widen)(k[h * E + e]);
@@ -334,7 +346,8 @@ static void NAME(look)(const Model *m, float *scores, const float *q, const uint
     for (int h = 0; h < H; h++) NAME(softmax)(scores + (size_t)h * count, count);
     for (int i = 0; i < HE; i++) y[i] = 0;
     for (int t = 0; t < count; t++) {
-        const uint16_t *v = places + (size_t)(cells ? cells[t] : t) * 2 * HE + HE;
+        const uint16_t *v = NAME(place)(places, cells, t, 2 * HE) + HE;
+        if (t + AHEAD < count) NAME(fetch)(NAME(place)(places, cells, t + AHEAD, 2 * HE) + HE, HE);
         for (int h = 0; h < H; h++) {
             float weight = scores[(size_t)h * count + t];
             for (int e = 0; e < E; e++) y[h * E + e] += weight * NAME(widen)(v[h * E + e]);
@@ -344,20 +357,68 @@ static void NAME(look)(const Model *m, float *scores, const float *q, const uint
 
 typedef struct { float most, sum; } NAME(Running);
 
+/* the greatest of each 64, and of all */
+static float NAME(tops)(const float *x, int count, float *best) {
+    float most = -1e30f;
+    for (int b = 0; b < count / 64; b++) {
+        float top = x[64 * b];
+        for (int i = 1; i < 64; i++) top = x[64 * b + i] > top ? x[64 * b + i] : top;
+        best[b] = top;
+        most = top > most ? top : most;
+    }
+    return most;
+}
+
+/* the outputs from `from` on, at most CHUNK, of row r: their part in its sum, and its candidates */
+static void NAME(consider)(const Model *m, const Rows *rows, int r, float *own, int from, int count,
+                           NAME(Running) *running, Found *found) {
+    const int C = rows->candidates;
+    float best[CHUNK / 64], most = NAME(tops)(own, count, best);
+    NAME(Running) *here = &running[r];
+    if (most > here->most) {
+        here->sum *= NAME(exponential)(here->most - most);
+        here->most = most;
+    }
+    float sum = 0, level = here->most;
+    for (int i = 0; i < count; i++) sum += NAME(exponential)(own[i] - level);
+    here->sum += sum;
+    if (rows->allowed) { /* what may not follow has its part in the sum all the same */
+        const uint8_t *allowed = rows->allowed + (size_t)r * rows->kind_count;
+        const int *kinds = rows->kinds + from;
+        for (int i = 0; i < count; i++) own[i] = allowed[kinds[i]] ? own[i] : -1e30f;
+        NAME(tops)(own, count, best);
+    }
+    float *scores = found->log_probs + (size_t)r * C;
+    int *ids = found->ids + (size_t)r * C;
+    for (int b = 0; b < count / 64; b++) {
+        if (best[b] <= scores[C - 1]) continue;
+        for (int i = 64 * b; i < 64 * b + 64; i++) {
+            int id = rows->names ? rows->names[from + i] : from + i;
+            if (own[i] <= scores[C - 1] || (id < m->first && id != m->eos)) continue;
+            int at = C - 1;
+            for (; at > 0 && own[i] > scores[at - 1]; at--) {
+                scores[at] = scores[at - 1];
+                ids[at] = ids[at - 1];
+            }
+            scores[at] = own[i];
+            ids[at] = id;
+        }
+    }
+}
+
 /* the best candidates of each row, and the logarithm of the sum over all */
 static void NAME(choose)(const Model *m, Scratch *s, const Rows *rows, const float *x, Found *found) {
     const Linear *l = rows->projection;
-    const int R = rows->count, C = rows->candidates, K = l->inputs;
+    const int R = rows->chosen, C = rows->candidates, K = l->inputs;
     uint8_t *q = room(s, 0, (size_t)R * K);
     float *scales = room(s, 1, sizeof(float) * R);
     const int chunk = R <= 8 ? LARGE : CHUNK;
     float *logits = room(s, 10, sizeof(float) * R * chunk);
     NAME(Running) *running = room(s, 11, sizeof(NAME(Running)) * R);
-    NAME(quantize)(x, R, K, q, scales);
+    NAME(quantize)(x, K, R, K, q, scales);
     for (int r = 0; r < R; r++) {
         running[r].most = -1e30f;
         running[r].sum = 0;
-        found->ends[r] = -1e30f;
         for (int c = 0; c < C; c++) {
             found->log_probs[r * C + c] = -1e30f;
             found->ids[r * C + c] = m->eos;
@@ -366,56 +427,23 @@ static void NAME(choose)(const Model *m, Scratch *s, const Rows *rows, const flo
     for (int from = 0; from < l->outputs; from += chunk) {
         int to = from + chunk < l->outputs ? from + chunk : l->outputs;
         NAME(shared_product)(s, l, q, scales, R, from, to, logits, chunk);
-        for (int r = 0; r < R; r++) {
-            const float *own = logits + (size_t)r * chunk;
-            const int count = to - from;
-            float best[LARGE / 64], most = -1e30f;
-            for (int b = 0; b < count / 64; b++) {
-                float top = own[64 * b];
-                for (int i = 1; i < 64; i++) top = own[64 * b + i] > top ? own[64 * b + i] : top;
-                best[b] = top;
-                most = top > most ? top : most;
-            }
-            NAME(Running) *here = &running[r];
-            if (most > here->most) {
-                here->sum *= NAME(exponential)(here->most - most);
-                here->most = most;
-            }
-            float sum = 0, level = here->most;
-            for (int i = 0; i < count; i++) sum += NAME(exponential)(own[i] - level);
-            here->sum += sum;
-            float *scores = found->log_probs + (size_t)r * C;
-            int *ids = found->ids + (size_t)r * C;
-            for (int b = 0; b < count / 64; b++) {
-                if (best[b] <= scores[C - 1] && !(from == 0 && b == 0)) continue;
-                for (int i = 64 * b; i < 64 * b + 64; i++) {
-                    int id = rows->names ? rows->names[from + i] : from + i;
-                    if (id == m->eos) found->ends[r] = own[i];
-                    if (own[i] <= scores[C - 1] || (id < m->first && id != m->eos)) continue;
-                    int at = C - 1;
-                    for (; at > 0 && own[i] > scores[at - 1]; at--) {
-                        scores[at] = scores[at - 1];
-                        ids[at] = ids[at - 1];
-                    }
-                    scores[at] = own[i];
-                    ids[at] = id;
-                }
-            }
-        }
+        for (int r = 0; r < R; r++)
+            for (int at = from; at < to; at += CHUNK) /* sums must not depend on R */
+                NAME(consider)(m, rows, r, logits + (size_t)r * chunk + (at - from), at,
+                               to - at < CHUNK ? to - at : CHUNK, running, found);
     }
     for (int r = 0; r < R; r++) {
         float total = running[r].most + logf(running[r].sum);
-        found->ends[r] -= total;
         for (int c = 0; c < C; c++) found->log_probs[r * C + c] -= total;
     }
 }
 
 static void NAME(step)(const Model *m, Scratch *s, const Rows *rows, Found *found) {
-    const int M = m->d_model, HE = m->heads * m->d_k, R = rows->count;
-    int longest = 1, widest = 0;
+    const int M = m->d_model, HE = m->heads * m->d_k;
+    int R = rows->count, longest = 1, widest = 0;
     for (int r = 0; r < R; r++) {
         if (rows->positions[r] + 1 > longest) longest = rows->positions[r] + 1;
-        int length = rows->source_lengths[rows->sentences[r]];
+        int length = rows->source_lengths[rows->hypotheses[r] / rows->beams];
         if (length > longest) longest = length;
     }
     for (int l = 0; l < m->decoder_layers; l++)
@@ -430,28 +458,32 @@ static void NAME(step)(const Model *m, Scratch *s, const Rows *rows, Found *foun
         const DecoderLayer *layer = &m->decoder[l];
         uint16_t *cache = rows->cache + (size_t)l * rows->cache_cells * 2 * HE;
         int width = layer->query_key_value.outputs;
-        NAME(linear)(s, &layer->query_key_value, NAME(before)(m, s, &layer->around_attention, x, R), R, qkv);
+        NAME(linear)(s, &layer->query_key_value, NAME(before)(m, s, &layer->around_attention, x, R), M, R, qkv);
+        for (int r = 0; r < R; r++) { /* all before any looks: two pieces may be one hypothesis's */
+            const int *cells = rows->tables + (size_t)rows->hypotheses[r] * rows->table_width;
+            uint16_t *own = cache + (size_t)cells[rows->positions[r]] * 2 * HE;
+            const float *in = qkv + (size_t)r * width + HE;
+            for (int e = 0; e < 2 * HE; e++) own[e] = NAME(narrow)(in[e]);
+        }
+        if (l == m->decoder_layers - 1) R = rows->chosen; /* of the others nothing more is needed */
         for (int r = 0; r < R; r++) {
-            const int *cells = rows->cells + (size_t)r * rows->table_width;
-            int position = rows->positions[r];
-            uint16_t *own = cache + (size_t)cells[position] * 2 * HE;
-            const float *in = qkv + (size_t)r * width;
-            for (int e = 0; e < 2 * HE; e++) own[e] = NAME(narrow)(in[HE + e]);
-            NAME(look)(m, scores, in, cache, cells, position + 1, seen + (size_t)r * HE);
+            const int *cells = rows->tables + (size_t)rows->hypotheses[r] * rows->table_width;
+            NAME(look)(m, scores, qkv + (size_t)r * width, cache, cells, rows->positions[r] + 1,
+                       seen + (size_t)r * HE);
         }
         float *y = room(s, 4, sizeof(float) * R * layer->output.outputs);
-        NAME(linear)(s, &layer->output, seen, R, y);
+        NAME(linear)(s, &layer->output, seen, HE, R, y);
         NAME(residual)(m, &layer->around_attention, x, y, R, layer->output.outputs);
 
         width = layer->source_query.outputs;
-        NAME(linear)(s, &layer->source_query, NAME(before)(m, s, &layer->around_source, x, R), R, qkv);
+        NAME(linear)(s, &layer->source_query, NAME(before)(m, s, &layer->around_source, x, R), M, R, qkv);
         for (int r = 0; r < R; r++) {
-            int sentence = rows->sentences[r], length = rows->source_lengths[sentence];
+            int sentence = rows->hypotheses[r] / rows->beams, length = rows->source_lengths[sentence];
             const uint16_t *memory = rows->memories[sentence] + (size_t)l * length * 2 * HE;
             NAME(look)(m, scores, qkv + (size_t)r * width, memory, NULL, length, seen + (size_t)r * HE);
         }
         y = room(s, 4, sizeof(float) * R * layer->source_output.outputs);
-        NAME(linear)(s, &layer->source_output, seen, R, y);
+        NAME(linear)(s, &layer->source_output, seen, HE, R, y);
         NAME(residual)(m, &layer->around_source, x, y, R, layer->source_output.outputs);
         NAME(feed_forward)(m, s, &layer->inner, &layer->outer, &layer->around_feed_forward, x, R);
     }
@@ -461,4 +493,5 @@ static void NAME(step)(const Model *m, Scratch *s, const Rows *rows, Found *foun
 
 #undef CHUNK
 #undef LARGE
+#undef AHEAD
 #undef MOST_ROWS

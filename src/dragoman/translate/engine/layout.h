@@ -36,25 +36,29 @@ typedef struct {
 } Model;
 
 typedef struct {
-    int count;               /* hypotheses */
-    int candidates;          /* wanted of each */
+    int count;               /* pieces whose keys and values are computed */
+    int chosen;              /* the first so many of them end a hypothesis that is to go on */
+    int candidates;          /* wanted of each of these */
+    int beams;               /* hypotheses of a sentence */
     int table_width;
-    const int *ids;          /* the last piece of each */
-    const int *positions;    /* how many pieces came before it */
-    const int *cells;        /* [count][table_width]: where each has its keys and values */
-    const int *sentences;    /* its sentence, an index of the next two */
+    const int *ids;
+    const int *positions;    /* of each, how many pieces came before it */
+    const int *hypotheses;   /* its own: beams times its sentence, and its beam */
+    const int *tables;       /* [hypotheses][table_width]: the cells of their keys and values */
     const int *source_lengths;
     uint16_t **memories;     /* of each sentence: [layers][length][2 heads d_k] */
     uint16_t *cache;         /* [layers][cells][2 heads d_k] */
     int64_t cache_cells;
     const Linear *projection; /* the model's, or a part of it */
     const int *names;         /* the ids of its outputs; NULL: they are their places */
+    const int *kinds;         /* of its outputs */
+    const uint8_t *allowed;   /* [chosen][kind_count]: which may follow; NULL: all */
+    int kind_count;
 } Rows;
 
 typedef struct {
-    int *ids;         /* [count][candidates], best first */
+    int *ids;         /* [chosen][candidates], best first */
     float *log_probs; /* the same */
-    float *ends;      /* [count]: the log-probability of eos */
 } Found;
 
 #define ROOMS 12

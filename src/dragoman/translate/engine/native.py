@@ -90,22 +90,23 @@ class Model(ctypes.Structure):
 
 
 class Rows(ctypes.Structure):
-    """The hypotheses of a step."""
+    """The pieces of a step."""
 
     _fields_ = (
-        *((name, c_int) for name in ("count", "candidates", "table_width")),
-        *((name, c_void_p) for name in ("ids", "positions", "cells", "sentences")),
+        *((name, c_int) for name in ("count", "chosen", "candidates", "beams", "table_width")),
+        *((name, c_void_p) for name in ("ids", "positions", "hypotheses", "tables")),
         *((name, c_void_p) for name in ("source_lengths", "memories", "cache")),
         ("cache_cells", c_int64),
         ("projection", POINTER(Linear)),
-        ("names", c_void_p),
+        *((name, c_void_p) for name in ("names", "kinds", "allowed")),
+        ("kind_count", c_int),
     )
 
 
 class Found(ctypes.Structure):
     """What a step finds."""
 
-    _fields_ = tuple((name, c_void_p) for name in ("ids", "log_probs", "ends"))
+    _fields_ = tuple((name, c_void_p) for name in ("ids", "log_probs"))
 
 
 @cache

@@ -6,16 +6,16 @@ import hashlib
 from pathlib import Path
 from typing import Final
 
-from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 from dragoman.config import ModelConfig
 from dragoman.errors import ConfigError, ModelError
 from dragoman.files import atomic_write
 from dragoman.model_directory import LoadedModel
-from dragoman.models.weights import get_weights
 from dragoman.translate.engine.engine import Engine
-from dragoman.translate.engine.packing import Packed, pack, why_not
+from dragoman.translate.engine.mapped import Mapped
+from dragoman.translate.engine.packing import LINE, Packed, pack, why_not
+from dragoman.translate.engine.shapes import shapes
 
 __all__ = ["VARIANT", "open_engine", "quantize", "stored"]
 
@@ -28,10 +28,16 @@ def quantize(loaded: LoadedModel) -> Path:
     """Write the variant into the model's directory, and say where it is."""
     if reason := why_not(loaded.config.model):
         raise ConfigError(f"{loaded.path}: the engine has no {reason}; it is translated by PyTorch")
-    packed = pack(get_weights(loaded.model), loaded.config.model, loaded.model.targets)
+    about = {"layout": LAYOUT, "card": _card(loaded.path)}
     file = loaded.path / VARIANT
-    atomic_write(file, save(packed, {"layout": LAYOUT, "card": _card(loaded.path)}))
+    atomic_write(file, _saved(_packed(loaded), about))
     return file
+
+
+def _saved(packed: Packed, about: dict[str, str]) -> bytes:
+    """A file whose weights begin where lines of memory do, for they are used where they lie."""
+    header = int.from_bytes(save(packed, about | {"padding": ""})[:8], "little")
+    return save(packed, about | {"padding": " " * (-(8 + header) % LINE)})
 
 
 def stored(directory: Path) -> Path | None:
@@ -45,27 +51,34 @@ def open_engine(loaded: LoadedModel) -> Engine:
     targets = loaded.tokenizer.sizes[1]
     if file := stored(loaded.path):
         return _read(file, loaded.config.model, targets)
-    return Engine.of(get_weights(loaded.model), loaded.config.model, targets)
+    return Engine(_packed(loaded), loaded.config.model, targets)
+
+
+def _packed(loaded: LoadedModel) -> Packed:
+    """A model's weights, rounded one after another from their file; foreign ones are refused."""
+    weights = Mapped(loaded.weights)
+    vocabulary, targets = loaded.tokenizer.sizes
+    wanted = shapes(loaded.config.model, vocabulary)
+    if weights.shapes != wanted:
+        from dragoman.models.weights import check_shapes
+
+        check_shapes(weights.shapes, wanted, where=str(loaded.weights))
+    return pack(weights, loaded.config.model, targets)
 
 
 def _read(file: Path, config: ModelConfig, targets: int) -> Engine:
     """The engine of a variant; one that is damaged or of another model is refused."""
     advice = f"make it again with: dragoman quantize {file.parent}"
-    packed: Packed = {}
     try:
-        with safe_open(file, framework="np") as tensors:
-            about = tensors.metadata() or {}
-            packed.update({name: tensors.get_tensor(name) for name in tensors.keys()})  # noqa: SIM118
-    except (SafetensorError, OSError, ValueError) as error:
-        raise ModelError(
-            f"{file}: truncated or not a safetensors file ({error}); {advice}"
-        ) from None
-    if about.get("layout") != LAYOUT:
-        raise ModelError(f"{file}: of another version; {advice}")
-    if about.get("card") != _card(file.parent):
-        raise ModelError(f"{file}: not of the model beside it; {advice}")
+        mapped = Mapped(file)
+        if mapped.metadata.get("layout") != LAYOUT:
+            raise ModelError(f"{file}: of another version")
+        if mapped.metadata.get("card") != _card(file.parent):
+            raise ModelError(f"{file}: not of the model beside it")
+    except ModelError as error:
+        raise ModelError(f"{error}; {advice}") from None
     try:
-        return Engine(packed, config, targets)
+        return Engine(mapped.together(), config, targets)
     except ModelError as error:
         raise ModelError(f"{file}: {error}; {advice}") from None
 

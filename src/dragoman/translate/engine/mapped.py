@@ -1,0 +1,83 @@
+"""A safetensors file as arrays over the file itself: what is not touched is not read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
+
+from dragoman.errors import ModelError
+
+__all__ = ["Mapped"]
+
+KINDS: Final = {
+    "F64": np.float64,
+    "F32": np.float32,
+    "F16": np.float16,
+    "BF16": np.uint16,
+    "I32": np.int32,
+    "I8": np.int8,
+}
+"""numpy has no bfloat16; its 16 bits are the first of a float32."""
+
+
+class Mapped(Mapping[str, NDArray[Any]]):
+    """The tensors of a file by name; of each that is taken the memory is the page cache's.
+
+    A tensor is mapped for itself and leaves with its last reference, so that going through a file
+    takes the memory of its largest.
+    """
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        try:
+            with safe_open(file, framework="np") as tensors:  # which checks the whole header
+                self.metadata: dict[str, str] = tensors.metadata() or {}
+            with file.open("rb") as opened:
+                size = int.from_bytes(opened.read(8), "little")
+                table: dict[str, dict[str, Any]] = json.loads(opened.read(size))
+        except FileNotFoundError:
+            raise ModelError(f"{file}: no such file; the directory is incomplete") from None
+        except (SafetensorError, OSError, ValueError) as error:
+            raise ModelError(f"{file}: truncated or not a safetensors file ({error})") from None
+        table.pop("__metadata__", None)
+        self._start, self._table = 8 + size, table
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        return self._array(self._bytes(), name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._table)
+
+    def __len__(self) -> int:
+        return len(self._table)
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Of all tensors."""
+        return {name: tuple(entry["shape"]) for name, entry in self._table.items()}
+
+    def together(self) -> dict[str, NDArray[Any]]:
+        """All of them over one mapping, which lasts as long as any."""
+        whole = self._bytes()
+        return {name: self._array(whole, name) for name in self}
+
+    def _bytes(self) -> NDArray[Any]:
+        return np.asarray(np.memmap(self._file, np.uint8, mode="r"))
+
+    def _array(self, whole: NDArray[Any], name: str) -> NDArray[Any]:
+        entry = self._table[name]
+        first, last = (self._start + offset for offset in entry["data_offsets"])
+        try:
+            kind = KINDS[entry["dtype"]]
+        except KeyError:
+            raise ModelError(f"{self._file}: {name} is of kind {entry['dtype']}") from None
+        found = whole[first:last].view(kind).reshape(entry["shape"])
+        if entry["dtype"] == "BF16":
+            return (found.astype(np.uint32) << 16).view(np.float32)
+        return found

@@ -1,0 +1,62 @@
+"""Models as a user names them: where they are, on which device, in which numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal, get_args
+
+from dragoman.errors import ConfigError, ModelError
+from dragoman.memory import keep_freed_memory
+from dragoman.model_directory import LoadedModel, load_model, open_model
+from dragoman.translate.device import pick
+from dragoman.translate.engine import Engine, open_engine, why_no_engine
+
+__all__ = ["Precision", "add_draft", "open_models"]
+
+Precision = Literal["auto", "int8", "float32"]
+"""In which numbers a CPU computes."""
+
+
+def open_models(
+    paths: Sequence[Path | str], device: str, precision: Precision
+) -> tuple[list[LoadedModel], Engine | None]:
+    """A model or an ensemble, and the engine of the model where the CPU computes it in int8.
+
+    `auto` is int8 wherever the engine can compute the model.
+    """
+    if precision not in get_args(Precision):
+        raise ConfigError(f"precision {precision}: there are auto, int8 and float32")
+    device = pick(device)
+    if device != "cpu":
+        if precision == "int8":
+            raise ConfigError("int8 is for the CPU; leave out the precision, or say device cpu")
+        return [load_model(one, device) for one in paths], None
+    first = open_model(paths[0])
+    ensemble = len(paths) > 1
+    obstacle = (
+        "an ensemble is computed by PyTorch" if ensemble else why_no_engine(first.config.model)
+    )
+    if precision == "int8" and obstacle:
+        raise ConfigError(f"{first.path}: no int8 ({obstacle}); say precision float32")
+    if obstacle or precision == "float32":
+        keep_freed_memory()
+        return [load_model(one) for one in paths], None
+    return [first], open_engine(first)
+
+
+def add_draft(loaded: LoadedModel, engine: Engine | None, path: Path | str) -> None:
+    """Let the model at `path` guess ahead of a model in the engine; the result stays the same."""
+    draft = open_model(path)
+    if engine is None:
+        raise ConfigError(
+            f"{loaded.path}: computed by PyTorch, which takes no draft; leave out {draft.path}"
+        )
+    if draft.tokenizer != loaded.tokenizer:
+        raise ModelError(
+            f"{draft.path}: has other pieces than {loaded.path}; a draft is trained with the same "
+            "tokeniser, as dragoman distill does"
+        )
+    if obstacle := why_no_engine(draft.config.model):
+        raise ConfigError(f"{draft.path}: no int8 ({obstacle}), and so no draft")
+    engine.draft = open_engine(draft)
