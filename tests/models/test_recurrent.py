@@ -397,3 +397,23 @@ def test_presets_are_the_size_of_the_base_model(name: str) -> None:
     assert 0.93 < size / count_parameters(base.model, base.tokenizer.vocabulary) < 1.03
     assert config.training.clip_norm == 1.0
     assert preset_paper_figures(name) == ({"bleu": 24.6} if name == "gnmt" else {})
+
+
+def test_cells_are_given_states_in_one_piece_of_memory(
+    model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As cuDNN demands, and a CPU does not."""
+    given: list[Tensor] = []
+    original = recurrent.Layer._split
+
+    def seen(self: recurrent.Layer, state: Tensor) -> Any:
+        parts = original(self, state)
+        given.extend(parts if isinstance(parts, tuple) else (parts,))
+        return parts
+
+    monkeypatch.setattr(recurrent.Layer, "_split", seen)
+    state = model.start(padded(sentences(5, 3))).expand(3)
+    for _ in range(2):
+        _, state = model.step(torch.randint(4, VOCABULARY, (2, 3)), state)
+    assert given
+    assert all(part.is_contiguous() for part in given)

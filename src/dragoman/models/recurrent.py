@@ -98,8 +98,8 @@ class Layer(nn.Module):
         return x.to(next(self.cell.parameters()).dtype)
 
     def _split(self, state_BD: Tensor) -> Tensor | tuple[Tensor, ...]:
-        parts = self._full(state_BD)[None].chunk(self.states, -1)
-        return tuple(p.contiguous() for p in parts) if self.states == 2 else parts[0]
+        parts = tuple(p.contiguous() for p in self._full(state_BD)[None].chunk(self.states, -1))
+        return parts if self.states == 2 else parts[0]
 
 
 class BothWays(nn.Module):
