@@ -343,6 +343,20 @@ def test_what_is_no_text_is_refused(text: bytes, message: str, run: Path, comman
 # --- evaluating ---
 
 
+def test_an_ensemble_of_parsers_is_scored(
+    run: Path, files: dict[str, Path], command: Command, tmp_path: Path
+) -> None:
+    out, both = tmp_path / "found.txt", ["--with", run / "best", "--beam", 1]
+    options = ["--task", "parsing", "--reference", files["test"], "--out", out]
+    good(command("evaluate", run, *both, *options))
+    trees = [parse_tree(line) for line in files["test"].read_text(encoding="utf-8").splitlines()]
+    text = "".join(" ".join(leaf.word for leaf in leaves(tree)) + "\n" for tree in trees)
+    found = good(command("parse", run, *both, "--tokenized", stdin=text.encode()))
+    assert out.read_text(encoding="utf-8") == found
+    alone = ["--with", run, "--hypotheses", out, *options[:4]]
+    assert "give the model as well" in refusal(command("evaluate", *alone))
+
+
 def test_a_parser_is_scored_as_validation_scored_it(
     run: Path, files: dict[str, Path], command: Command, tmp_path: Path
 ) -> None:

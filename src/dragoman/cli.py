@@ -360,6 +360,7 @@ def evaluate(
     model: Annotated[
         Path | None, typer.Argument(help="A model directory, or a run's; or use --hypotheses.")
     ] = None,
+    with_: cli_translate.With = None,
     source: Annotated[Path | None, typer.Option(help="Source lines.")] = None,
     reference: Annotated[Path | None, typer.Option(help="Reference lines.")] = None,
     hypotheses: Annotated[Path | None, typer.Option(help="Translations to score instead.")] = None,
@@ -392,13 +393,16 @@ def evaluate(
         raise ConfigError("--reference is needed: the file of correct translations, or trees")
     if (model is None) == (hypotheses is None):
         raise ConfigError("give a model, or --hypotheses with translations, and not both")
+    if model is None and with_:
+        raise ConfigError("--with is more of a model; give the model as well")
+    models = [model, *(with_ or ())] if model is not None else []
     if task == "parsing":
         given = {"source": source, "against": against, "tokenize": tokenize, "lowercase": lowercase}
         for name, value in given.items():
             if value:
                 raise ConfigError(f"--{name} means nothing to trees; leave it out")
         cli_trees.evaluate_parser(
-            model,
+            models,
             reference,
             hypotheses,
             out=out,
@@ -416,8 +420,8 @@ def evaluate(
     if source is None and (model is not None or (against is not None and against.is_dir())):
         raise ConfigError("--source is needed: the file to translate")
     found = measure(
-        load_translator(model, device=device)
-        if model is not None
+        load_translator(*models, device=device)
+        if models
         else list(read_lines([hypotheses or Path("-")])),
         list(read_lines([reference])),
         list(read_lines([source])) if source is not None else [],

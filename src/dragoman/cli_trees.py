@@ -106,7 +106,7 @@ def _draw(found: Parse, path: Path) -> None:
 
 
 def evaluate_parser(
-    model: Path | None,
+    models: list[Path],
     reference: Path,
     hypotheses: Path | None,
     *,
@@ -125,8 +125,8 @@ def evaluate_parser(
 
     gold = clean_trees(read_lines([reference]), str(reference))
     rules = PREDICTED_TAGS if parameters is None else read_parameters(parameters)
-    if model is not None:
-        system = load_parser([model], device)
+    if models:
+        system = load_parser(models, device)
         options = {"beam": beam, "length_penalty": length_penalty}
         trees, scores = evaluate_trees(system, gold, rules, **options)
     else:
