@@ -7,7 +7,8 @@ All are given the same ids and give ids back, so that what is timed is the searc
 decoder, beams, and what moves between host and device. In each of `--rounds` rounds every system
 has its turn. A target token is a piece of the best hypothesis, its end not counted. The others are
 slower: of the file they translate `--their-limit` sentences, spread over all its lengths, and
-BLEU is of those. Then `--alone` sentences are translated one at a time.
+BLEU is of those. Then `--alone` sentences are translated one at a time; with `--variants`, also
+without what makes a step of few rows faster.
 
 Lines of JSON go to standard output as they are measured, a table at the end to standard error.
 It runs on a CPU too, to see that it runs.
@@ -39,6 +40,8 @@ from dragoman.search.many import by_length, search_many
 from dragoman.text.symbols import EOS, FIRST, PAD
 from dragoman.translate.gpu import GpuEngine, open_gpu_engine
 
+STEPS = 10
+"""That are timed together."""
 Ids = list[list[int]]
 System = Callable[[Sequence[list[int]], int], Ids]
 """From sources to the best targets, with a beam."""
@@ -231,35 +234,55 @@ class Bench:
             tokens=[sum(len(x[0].ids) for x in y) for y in (found, theirs)],
         )
 
-    def steps(self, engine: GpuEngine, beam: int, profile: bool) -> None:
+    def steps(
+        self, engine: GpuEngine, beam: int, *, profile: bool, most: int | None = None
+    ) -> None:
         """How long a step takes with all lanes in use, and with one; what it is made of."""
         from dragoman.translate.gpu.loop import Loop, Sentences
 
         options = options_of(self.loaded, beam)
-        most = max(1, min(engine.rows // beam, len(self.sources)))
+        most = most or max(1, min(engine.rows // beam, len(self.sources)))
         lanes = 1 << (most.bit_length() - 1)
         ids = sorted(self.sources, key=len)[len(self.sources) // 4 :][:lanes]
         ids = (ids * lanes)[:lanes]
         ceilings = [len(one) + options.max_extra for one in ids]
-        replay, lanes = engine._replay(
-            lanes, options, max(ceilings), max(len(one) for one in ids) + 1
-        )
+        longest = max(len(one) for one in ids) + 1
+        replay, lanes = engine._replay(lanes, options, max(ceilings), longest)
         sizes = sorted({1, min(8, lanes), min(64, lanes), lanes // 2 or 1, lanes})
         for size in sizes:
             loop = Loop(replay, options, lanes)
-            loop._aim(list(range(size)))
+            replay.aim(list(range(size)))
             loop._admit(Sentences(ids[:size], ceilings[:size]), 0, list(range(size)))
             for _ in range(6):
                 replay.step(size, stop_early=False)
             self.wait()
             start = time.perf_counter()
-            for _ in range(10):
+            for _ in range(STEPS):
                 replay.step(size, stop_early=False)
             self.wait()
-            each = (time.perf_counter() - start) / 10
+            each = (time.perf_counter() - start) / STEPS
             say(step=size, beam=beam, microseconds=round(1e6 * each, 1))
             if profile and size in (1, lanes):
                 print(_profile(replay, size), file=sys.stderr, flush=True)
+
+    def variants(self, beam: int) -> None:
+        """A step of one sentence, and sentences one at a time: by which kernels, and launched how.
+
+        Products of few rows are summed up, or left to the units for large ones; kernels overlap, or
+        each waits for the one before.
+        """
+        from dragoman.translate.gpu import few
+
+        usual = few.SUMMED
+        for summed, overlap in ((0, False), (usual, False), (usual, True)):
+            if overlap and not few.can_overlap(self.device):
+                continue
+            few.SUMMED = summed
+            engine = open_gpu_engine(self.loaded, self.device, overlap=overlap)
+            say(variant={"summed": summed, "overlap": overlap}, beam=beam)
+            self.steps(engine, beam, profile=False, most=1)
+            self.one_at_a_time("engine", ours(engine, self.loaded), beam)
+        few.SUMMED = usual
 
 
 def _profile(replay: Any, lanes: int) -> str:
@@ -323,6 +346,9 @@ def main() -> None:
     parser.add_argument("--rows", type=int, help="hypotheses of a step")
     parser.add_argument("--steps", type=int, help="between looks of the host")
     parser.add_argument("--profile", action="store_true", help="the kernels of 20 steps")
+    parser.add_argument("--variants", action="store_true", help="of the kernels of few rows")
+    parser.add_argument("--summed", type=int, help="rows whose products are summed up")
+    parser.add_argument("--no-overlap", action="store_true", help="each kernel waits for the last")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     options = parser.parse_args()
     device = torch.device(options.device)
@@ -336,7 +362,11 @@ def main() -> None:
         layers=[loaded.config.model.encoder_layers, loaded.config.model.decoder_layers],
         vocabulary=loaded.tokenizer.sizes[1],
     )
-    engine = open_gpu_engine(loaded, device)
+    if options.summed is not None:
+        from dragoman.translate.gpu import few
+
+        few.SUMMED = options.summed
+    engine = open_gpu_engine(loaded, device, overlap=False if options.no_overlap else None)
     bench = Bench(loaded, engine, device, options)
     if options.rows:
         engine.rows = options.rows
@@ -376,6 +406,8 @@ def main() -> None:
         for name, system in systems.items()
     ]
     print(table(turns, alone), file=sys.stderr)
+    for beam in beams if options.variants else ():
+        bench.variants(beam)
 
 
 if __name__ == "__main__":

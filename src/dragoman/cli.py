@@ -16,7 +16,15 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from dragoman import cli_bench, cli_distill, cli_interop, cli_translate, cli_trees
+from dragoman import (
+    cli_bench,
+    cli_distill,
+    cli_inspect,
+    cli_interop,
+    cli_serve,
+    cli_translate,
+    cli_trees,
+)
 from dragoman.cli_paper import paper_app
 from dragoman.console import (
     counter,
@@ -353,6 +361,8 @@ app.command("import")(cli_interop.import_model)
 app.command()(cli_trees.parse)
 app.command()(cli_trees.selftrain)
 app.command()(cli_distill.distill)
+app.command()(cli_serve.serve)
+app.command()(cli_inspect.inspect)
 
 
 @app.command()

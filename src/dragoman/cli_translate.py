@@ -87,6 +87,9 @@ def translate(
             metavar="MODEL", help="A small model that guesses ahead; --window 1 --beam 1."
         ),
     ] = None,
+    interactive: Annotated[
+        bool, typer.Option("--interactive", "-i", help="Ask for lines at a prompt; :help there.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Translate lines; their order and number are kept.
@@ -111,6 +114,8 @@ def translate(
         from dragoman.translate import Glossary
 
         options["glossary"] = Glossary.read(glossary)
+    if interactive and (files or engine or sample or alignments or as_json):
+        raise ConfigError("-i talks to you; leave out files, --engine, --sample, files to write")
     if engine is not None:
         if n_best > 1 or sample or align or alignments:
             raise ConfigError(
@@ -140,6 +145,11 @@ def translate(
         raise ModelError(
             f"{model}: has no attention to its source to read an alignment off; leave out {option}"
         )
+    if interactive:
+        from dragoman.interactive import converse
+
+        converse(translator, options)
+        return
     if sample:
         options["sampling"] = _sampling(
             translator,
@@ -152,9 +162,9 @@ def translate(
             min_length=min_length or 0,
         )
     lines = read_lines(files or [Path("-")])
-    interactive = not files and sys.stdin.isatty()
+    waits = not files and sys.stdin.isatty()
     several = n_best > 1 or sample > 1
-    found = translator.translate_lines(lines, window=1 if interactive else window, **options)
+    found = translator.translate_lines(lines, window=1 if waits else window, **options)
     with _written(alignments) as file:
         for number, translation in enumerate(found, 1):
             if as_json:

@@ -19,13 +19,18 @@ from dragoman.models import Model
 from dragoman.models.weights import get_weights
 from dragoman.search import SearchOptions, search
 from dragoman.search.many import source_rows
+from dragoman.search.rules import Yields
 from dragoman.text.symbols import EOS, FIRST
+from dragoman.text.trees.actions import Actions
+from dragoman.text.trees.linear import linearisation
 from dragoman.translate.gpu import GpuEngine
 from dragoman.translate.gpu.admission import admit
 from dragoman.translate.gpu.arithmetic import Arithmetic
 from dragoman.translate.gpu.fast import Fast
-from dragoman.translate.gpu.slots import CEILING, DONE, ENDED, LENGTH, MARKS, SOURCE, Slots
+from dragoman.translate.gpu.few import few_rows
+from dragoman.translate.gpu.slots import CEILING, DONE, ENDED, LENGTH, MARKS, SOURCE, WORDS, Slots
 from dragoman.translate.gpu.step import step
+from dragoman.translate.gpu.trees import Trees
 from dragoman.translate.gpu.weights import Matrix, Norm, Stage, Weights
 
 Make = Callable[..., Model]
@@ -46,7 +51,7 @@ def move_in(do: Arithmetic, slots: Slots, chosen: list[int], extra: int) -> None
     ids = torch.randint(FIRST, 140, (len(chosen), 24), dtype=torch.int32, device=DEVICE)
     for row, length in enumerate(lengths):
         ids[row, length - 1] = EOS
-    marks = torch.zeros(MARKS, len(chosen), dtype=torch.int32)
+    marks = torch.zeros(len(slots.marks), len(chosen), dtype=torch.int32)
     marks[SOURCE] = torch.tensor(lengths)
     marks[CEILING] = marks[SOURCE] - 1 + extra
     admit(do, slots, ids, marks.to(DEVICE), torch.tensor(chosen, device=DEVICE))
@@ -157,7 +162,7 @@ def test_what_could_still_be_the_best_goes_on(
     weights = weights_of(make(output_bias=False))
     slots = begun(weights, 2, 1, 2, 9)
     slots.penalise(alpha)
-    slots.marks[:, 0] = torch.tensor([0, 3, 1, 20, 6], dtype=torch.int32)
+    slots.marks[:, 0] = torch.tensor([0, 3, 1, 20, 6, 0], dtype=torch.int32)
     slots.pool_SN4[0, 0] = torch.tensor([-1.0, -3.0, 2.0, 0.0])
     slots.sums_SK[0] = torch.tensor([-7.0, -7.5])
     scores = torch.zeros(10, 192, device=DEVICE)
@@ -167,7 +172,7 @@ def test_what_could_still_be_the_best_goes_on(
 
 
 def test_a_search_by_kernels_is_the_search(make: Make, sources: Any) -> None:
-    model = make(eagerness=4.0, encoder_layers=1, decoder_layers=1)
+    model = make(*(4.0, 30), encoder_layers=1, decoder_layers=1, d_ff=32, shared_embeddings=False)
     sentences, options = sources(2, longest=2), SearchOptions(beam=3, n_best=3, max_extra=1)
     config: Any = model.config
     ours = GpuEngine(
@@ -218,9 +223,14 @@ def test_a_vocabulary_in_several_parts_is_one_vocabulary(
     assert_same_state(ours, plain)
 
 
-@pytest.mark.parametrize("rows", [3, 20])
-@pytest.mark.parametrize("norm", ["pre", "post"])
-@pytest.mark.parametrize("activation", ["", "relu", "gelu", "swish"])
+@pytest.mark.parametrize(
+    ("rows", "norm", "activation"),
+    [
+        *((1, "pre", ""), (1, "post", "relu"), (1, "pre", "gelu"), (1, "post", "swish")),
+        *((2, "post", "gelu"), (3, "pre", "swish"), (3, "post", ""), (4, "pre", "relu")),
+        *((5, "post", "relu"), (16, "pre", "gelu"), (20, "post", "swish"), (20, "pre", "")),
+    ],
+)
 def test_a_stage_is_the_same_for_few_rows_and_for_many(
     activation: str, norm: str, rows: int, make: Make
 ) -> None:
@@ -239,7 +249,57 @@ def test_a_stage_is_the_same_for_few_rows_and_for_many(
             found, wanted = (do(weights).enter(x, added, one) for do in (Fast, Arithmetic))
             torch.testing.assert_close(found, wanted, atol=2e-4, rtol=1e-4)
     wide = draw(rows, 700)
-    matrix = Matrix(draw(40, 700), None)
+    matrix = Matrix(draw(43, 700), None)
     torch.testing.assert_close(
         Fast(weights).product(wide, matrix), wide @ matrix.weight.t(), atol=1e-3, rtol=1e-4
     )
+
+
+@pytest.mark.parametrize("rows", [1, 4])
+def test_a_vocabulary_is_multiplied_as_any_matrix(rows: int, make: Make) -> None:
+    torch.manual_seed(2)
+    x = torch.randn(rows, 24, device=DEVICE)
+    matrix = Matrix(torch.randn(4136, 24, device=DEVICE), torch.randn(4136, device=DEVICE))
+    found = Fast(weights_of(make())).product(x, matrix)
+    torch.testing.assert_close(found, x @ matrix.weight.t() + matrix.bias, atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3])
+def test_products_in_bf16_are_summed_in_full_precision(rows: int) -> None:
+    torch.manual_seed(2)
+    x = torch.randn(rows, 600, device=DEVICE).bfloat16()
+    matrix = Matrix(torch.randn(24, 600, device=DEVICE).bfloat16())
+    settings: dict[str, Any] = {"post": False, "keeps": False, "dtype": torch.float32}
+    _, found = few_rows(x, None, None, matrix, "", **settings)
+    torch.testing.assert_close(found, x.float() @ matrix.weight.float().t(), atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize(("order", "beams"), [("brackets", 1), ("in-order", 4), ("bottom-up", 3)])
+def test_a_step_of_trees_by_kernels_is_the_plain_step(order: str, beams: int, make: Make) -> None:
+    if order == "bottom-up":
+        names: tuple[str, ...] = ("_x", ")A/1", ")A/2", ")B/2", ")B/3")
+    else:
+        names = ("_x", "_y", "(A", ")", "(B")
+    actions = Actions(linearisation(order), names, 2)
+    told = range(FIRST + len(actions), FIRST + len(actions) + 3)
+    yields = Yields(actions, [4], [], told)
+    model = make(targets=told.stop, shared_embeddings=False, encoder_layers=1, decoder_layers=1)
+    weights = weights_of(model)
+    plain = Slots(weights, 5, beams, 2, 40, 24, words=6)
+    plain.lanes.copy_(torch.tensor([3, 0, 1, 5, 2]))
+    move_in(Arithmetic(weights), plain, [0, 1, 3], 12)
+    plain.marks[WORDS] = 4
+    plain.marks[MARKS:] = torch.tensor(told)[torch.arange(36) % 3].view(6, 6)
+    trees = Trees(yields, weights, plain)
+    for _ in range(3):
+        step(Arithmetic(weights), plain, 5, stop_early=True, trees=trees)
+    ours = copy.deepcopy(plain)
+    our_trees = Trees(yields, weights, ours)
+    our_trees._known_SKX.copy_(trees._known_SKX)
+    for _ in range(2):
+        step(Arithmetic(weights), plain, 5, stop_early=True, trees=trees)
+        step(Fast(weights), ours, 5, stop_early=True, trees=our_trees)
+        assert_same_state(ours, plain)
+        alive = plain.sums_SK > -torch.inf
+        assert torch.equal(our_trees._known_SKX[alive], trees._known_SKX[alive])
+    assert bool((plain.marks[DONE] == 0).any())

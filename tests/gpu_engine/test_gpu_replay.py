@@ -12,7 +12,9 @@ from dragoman.models import Model
 from dragoman.models.weights import get_weights
 from dragoman.search import SearchOptions, search
 from dragoman.search.many import source_rows
-from dragoman.translate.gpu import GpuEngine
+from dragoman.translate.gpu import GpuEngine, few
+
+from .trees import assert_trees, plain, sentences, targets
 
 pytestmark = pytest.mark.gpu
 
@@ -66,3 +68,59 @@ def test_rounded_numbers_decide_close_calls_only(beam: int, make: Make, sources:
     gaps = [b[0].score - a[0].score for a, b in zip(found, wanted, strict=True)]
     assert abs(sum(gaps) / len(gaps)) < 0.05
     assert sum(a[0].ids == b[0].ids for a, b in zip(found, wanted, strict=True)) >= 160
+
+
+@pytest.mark.parametrize("beam", [1, 2, 3, 4])
+def test_kernels_that_overlap_compute_the_same(beam: int, make: Make, sources: Sources) -> None:
+    """To the last bit, and every time."""
+    if not few.can_overlap(torch.device("cuda")):
+        pytest.skip("this device, or this Triton, cannot")
+    model, options = make(eagerness=1.0), SearchOptions(beam=beam, max_extra=12)
+    alone = sources(8, longest=30)
+    apart, ours = engine(model, overlap=False), engine(model, overlap=True)
+    wanted = [apart.search([one], options)[0] for one in alone]
+    for _ in range(20):
+        assert [ours.search([one], options)[0] for one in alone] == wanted
+
+
+@pytest.mark.parametrize("beam", [1, 2, 3, 4])
+def test_few_rows_are_summed_as_they_are_multiplied(
+    beam: int, make: Make, sources: Sources, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, options = make(), SearchOptions(beam=beam, max_extra=12)
+    alone = sources(20)
+    summed = engine(model, dtype=torch.float32)
+    found = [summed.search([one], options)[0][0] for one in alone]
+    monkeypatch.setattr(few, "SUMMED", 0)
+    multiplied = engine(model, dtype=torch.float32)
+    wanted = [multiplied.search([one], options)[0][0] for one in alone]
+    assert sum(a.ids == b.ids for a, b in zip(found, wanted, strict=True)) >= 19
+
+
+@pytest.mark.parametrize(
+    ("order", "beam", "announced"),
+    [
+        ("brackets", 21, True),
+        ("in-order", 1, True),
+        ("in-order", 21, True),
+        ("bottom-up", 4, False),
+        ("bottom-up", 21, True),
+    ],
+)
+def test_replayed_steps_make_the_trees_of_the_plain_search(
+    order: str, beam: int, announced: bool, make: Make
+) -> None:
+    words = [n % 40 + 1 for n in range(0, 60, 2)]
+    ids, yields = sentences(order, words, announced=announced)
+    model = make(targets=targets(yields), shared_embeddings=False)
+    options = SearchOptions(beam=beam, max_extra=40)
+    wanted = plain(model, ids, yields, options)
+    ours = engine(model, dtype=torch.float32)
+    found = ours.search(ids, options, yields)
+    assert_trees(found, yields)
+    same = sum(a[0].ids == b[0].ids for a, b in zip(found, wanted, strict=True))
+    assert same >= 26, "other orders of summation decide next to nothing"
+    rounded = engine(model).search(ids, options, yields)
+    assert_trees(rounded, yields)
+    gaps = [a[0].score - b[0].score for a, b in zip(rounded, wanted, strict=True)]
+    assert abs(sum(gaps) / len(gaps)) < 0.5

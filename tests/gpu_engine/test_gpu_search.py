@@ -17,7 +17,7 @@ from dragoman.models.weights import get_weights
 from dragoman.search import Hypothesis, SearchOptions, search
 from dragoman.search.many import source_rows
 from dragoman.text.symbols import EOS
-from dragoman.translate.gpu import GpuEngine, loop, replay, why_no_gpu_engine
+from dragoman.translate.gpu import GpuEngine, looks, loop, replay, why_no_gpu_engine
 
 Make = Callable[..., Model]
 Sources = Callable[..., list[list[int]]]
@@ -180,32 +180,56 @@ def test_a_search_leaves_nothing_behind_for_the_next(make: Make, sources: Source
     assert ours.search([], options) == []
 
 
+@pytest.mark.parametrize("little", [0, 1 << 20])
 @pytest.mark.parametrize("slots", [2, 16])
 def test_nothing_is_read_before_it_has_arrived(
-    slots: int, make: Make, sources: Sources, monkeypatch: pytest.MonkeyPatch
+    slots: int, little: int, make: Make, sources: Sources, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A device that is late: copies arrive when something asked for after them is waited for."""
     underway: list[tuple[Tensor, Tensor]] = []
 
-    def to_host(self: loop.Loop, tensor: Tensor) -> Tensor:
-        arriving = torch.full_like(tensor, 1)
-        underway.append((arriving, tensor.clone()))
-        return arriving
+    def fetch(here: Tensor, there: Tensor) -> None:
+        underway.append((here.fill_(1), there.clone()))
 
-    def mark(self: loop.Loop) -> Callable[[], None]:
+    def mark(device: torch.device) -> Callable[[], None]:
         asked = list(underway)
+        underway.clear()
+        before = waits[-1] if waits else None
 
         def wait() -> None:
-            for arriving, tensor in asked:
-                arriving.copy_(tensor)
+            if before is not None and asked:
+                before()
+            for here, there in asked:
+                here.copy_(there)
+            asked.clear()
 
+        waits.append(wait)
         return wait
 
-    monkeypatch.setattr(loop.Loop, "_to_host", to_host)
-    monkeypatch.setattr(loop.Loop, "_mark", mark)
+    waits: list[Callable[[], None]] = []
+    monkeypatch.setattr(looks, "LITTLE", little)
+    for module in (looks, loop):
+        monkeypatch.setattr(module, "fetch", fetch)
+        monkeypatch.setattr(module, "mark", mark)
     model, options, sentences = make(), SearchOptions(beam=3, max_extra=8), sources(20)
     wanted = search(model, source_rows(sentences, CPU), options)
-    assert_same(engine(model, slots).search(sentences, options), wanted)
+    ours = engine(model, slots)
+    assert_same(ours.search(sentences, options), wanted)
+    assert_same(ours.search(sentences, options), wanted)
+
+
+@pytest.mark.parametrize("count", [1, 20])
+def test_how_much_a_look_tells_changes_nothing(
+    count: int, make: Make, sources: Sources, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, options = make(), SearchOptions(beam=3, n_best=2, max_extra=8)
+    sentences = sources(count)
+    wanted = search(model, source_rows(sentences, CPU), options)
+    for little in (0, 1 << 30):
+        monkeypatch.setattr(looks, "LITTLE", little)
+        ours = engine(model, None)
+        assert_same(ours.search(sentences, options), wanted)
+        assert (ours._replays[0].looks[0].report is None) == (little == 0)
 
 
 def test_what_comes_from_the_device_in_any_order_is_ranked(make: Make) -> None:
@@ -227,9 +251,23 @@ def test_slots_are_used_again_and_made_anew_only_where_they_are_too_small(
     ours.search(sources(10), options)
     first = ours._replays[-1]
     ours.search(sources(4), options)
-    assert ours._replays[-1] is first
+    assert ours._replays == [first]
     ours.search([[5] * 100], options)
-    assert ours._replays[-1] is not first
+    assert first not in ours._replays
+    assert len(ours._replays) == 1
+
+
+def test_one_sentence_has_other_slots_than_many_and_both_are_kept(
+    make: Make, sources: Sources
+) -> None:
+    ours, options = engine(make(), None), SearchOptions(beam=2, max_extra=9)
+    for _ in range(2):
+        ours.search(sources(20), options)
+        ours.search(sources(1), options)
+    assert [one.slots.count for one in ours._replays] == [32, 8]
+    for beam in (3, 4, 5, 6):
+        ours.search(sources(1), SearchOptions(beam=beam, max_extra=9))
+    assert [one.slots.beams for one in ours._replays] == [3, 4, 5, 6]
 
 
 def test_a_model_that_computes_no_numbers_is_refused(make: Make, sources: Sources) -> None:

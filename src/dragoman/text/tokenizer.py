@@ -286,17 +286,17 @@ class Tokenizer:
         More than twice as fast on running text. The unigram model's sums are rounded
         over the whole text, so that its words could come out otherwise; and it is fast by itself.
         """
-        known = self._words
         lines = [text.split(" ") for text in texts]
-        new = list({word for line in lines for word in line}.difference(known))
-        known.update(zip(new, self._encode_directly(new), strict=True))
-        encoded = [list(chain.from_iterable([known[word] for word in line])) for line in lines]
-        if len(known) > _REMEMBERED_WORDS:
-            known.clear()
-        for word in new:
-            if len(word) > _LONGEST_REMEMBERED_WORD:
-                known.pop(word, None)
-        return encoded
+        # Of this call alone: another thread may forget words meanwhile.
+        known = {word: self._words.get(word) for line in lines for word in line}
+        new = [word for word, ids in known.items() if ids is None]
+        found = dict(zip(new, self._encode_directly(new), strict=True))
+        known.update(found)
+        if len(self._words) > _REMEMBERED_WORDS:
+            self._words.clear()
+        short = {w: ids for w, ids in found.items() if len(w) <= _LONGEST_REMEMBERED_WORD}
+        self._words.update(short)
+        return [list(chain.from_iterable(known[word] or () for word in line)) for line in lines]
 
     def _encode_directly(self, texts: list[str]) -> list[list[int]]:
         ids: list[list[int]] = self._processor.Encode(texts, out_type=int, num_threads=1)

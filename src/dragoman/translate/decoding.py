@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from dragoman.config import Config
 from dragoman.search import Hypothesis
 from dragoman.text.tokenizer import Tokenizer
-from dragoman.translate.engine import Engine
+from dragoman.translate.searcher import Searcher
 from dragoman.translate.segments import split_lines
 from dragoman.translate.translation import Request, Segment, Settings, Translation
 
@@ -33,7 +33,7 @@ class Decoder:
         tokenizer: Tokenizer,
         config: Config,
         warn: Callable[[str], None],
-        engine: Engine | None = None,
+        engine: Searcher | None = None,
     ) -> None:
         """What an `engine` can do is not asked of the model."""
         languages = config.data.languages

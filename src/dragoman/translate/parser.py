@@ -19,8 +19,8 @@ from dragoman.text.trees.bracketing import bracketing
 from dragoman.text.trees.tokenizer import TreeTokenizer
 from dragoman.text.trees.tree import Tree
 from dragoman.text.trees.words import split_words
-from dragoman.translate.engine import Engine
 from dragoman.translate.engine.opening import Precision, open_models
+from dragoman.translate.searcher import Searcher, best_window
 
 if TYPE_CHECKING:
     from dragoman.models import Model
@@ -64,7 +64,7 @@ class Parser:
     """A loaded model that parses; every sentence of at least one word gets a tree of its words."""
 
     def __init__(
-        self, loaded: LoadedModel, *others: LoadedModel, engine: Engine | None = None
+        self, loaded: LoadedModel, *others: LoadedModel, engine: Searcher | None = None
     ) -> None:
         """An `engine` of the same weights does what it can do; the rest is done by the model."""
         if not isinstance(loaded.tokenizer, TreeTokenizer):
@@ -130,19 +130,27 @@ class Parser:
         return results
 
     def parse_lines(
-        self, lines: Iterable[str], *, tokenized: bool = False, window: int = 2000, **options: Any
+        self,
+        lines: Iterable[str],
+        *,
+        tokenized: bool = False,
+        window: int | None = None,
+        **options: Any,
     ) -> Iterator[Parse | None]:
         """Parse any number of lines, in order, holding one window of them in memory.
 
-        A line is running text, or, `tokenized`, words with white space between them.
+        A line is running text, or, `tokenized`, words with white space between them. A window is
+        2,000 lines by default, and 20,000 where a GPU's engine parses.
         """
+        window = best_window(self._engine) if window is None else window
+        most = max(1_000_000, 500 * window)
         split = str.split if tokenized else self.split
         waiting: list[list[str]] = []
         size = 0
         for line in lines:
             waiting.append(split(line))
             size += len(line)
-            if len(waiting) >= window or size > 1_000_000:
+            if len(waiting) >= window or size > most:
                 yield from self.parse(waiting, **options)
                 waiting, size = [], 0
         if waiting:
@@ -210,7 +218,7 @@ def _check_words(sentences: Sequence[Sequence[str]]) -> None:
 def load_parser(*paths: Path | str, device: str = "auto", precision: Precision = "auto") -> Parser:
     """The parser in a model directory, or the one of a run; several are an ensemble.
 
-    On a CPU `auto` is int8 wherever the engine can compute the model.
+    `auto` is int8 on a CPU and bf16 on a GPU wherever the engine there can compute the model.
     """
     loaded, engine = open_models(paths, device, precision)
     return Parser(*loaded, engine=engine)

@@ -13,12 +13,13 @@ from dragoman.model_directory import LoadedModel
 from dragoman.search import SamplingOptions, SearchOptions
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.translate.decoding import Decoder
-from dragoman.translate.engine import Engine
 from dragoman.translate.engine.opening import Precision, add_draft, open_models
 from dragoman.translate.glossary import Glossary
+from dragoman.translate.searcher import Searcher, best_window
 from dragoman.translate.translation import Alternative, Request, Scored, Settings, Translation
 
 if TYPE_CHECKING:
+    from dragoman.inspection.saved_page import Inspection
     from dragoman.models import Model
     from dragoman.translate.by_model import ByModel
     from dragoman.translate.rewriting import Rewriter
@@ -33,7 +34,7 @@ class Translator:
     """A loaded model that translates text; or several as one, that have the same pieces."""
 
     def __init__(
-        self, loaded: LoadedModel, *others: LoadedModel, engine: Engine | None = None
+        self, loaded: LoadedModel, *others: LoadedModel, engine: Searcher | None = None
     ) -> None:
         """An `engine` of the same weights does what it can do; the rest is done by the model."""
         for one in (loaded, *others):
@@ -135,13 +136,15 @@ class Translator:
         return self._by_model.aligns
 
     def translate_lines(
-        self, lines: Iterable[str], *, window: int = 2000, **options: Any
+        self, lines: Iterable[str], *, window: int | None = None, **options: Any
     ) -> Iterator[Translation]:
         """Translate any number of lines, in order, holding one window of them in memory.
 
-        Where a line cannot be read, those before it are translated first.
+        By default that is 2,000 lines, and 20,000 where a GPU's engine translates. Where a line
+        cannot be read, those before it are translated first.
         """
         coming = iter(lines)
+        window = best_window(self._engine) if window is None else window
         while True:
             waiting, trouble = _window(coming, window)
             yield from self.translate(waiting, **options)
@@ -175,6 +178,12 @@ class Translator:
         )
         return self._by_model.alternatives(source, prefix, count, options)
 
+    def inspect(self, text: str, *, translation: str | None = None) -> Inspection:
+        """Attention, search and numbers of a sentence: shown in a notebook, or saved as a page."""
+        from dragoman.inspection.saved_page import inspect
+
+        return inspect(self, text, translation=translation)
+
     # --- inside ---
 
     @cached_property
@@ -206,14 +215,15 @@ class Translator:
 
 
 def _window(lines: Iterator[str], count: int) -> tuple[list[str], DragomanError | None]:
-    """The next lines, at most about a million characters; and what went wrong after them."""
+    """The next lines, about 500 characters each at most; and what went wrong after them."""
+    most = max(1_000_000, 500 * count)
     waiting: list[str] = []
     size = 0
     try:
         for line in lines:
             waiting.append(line)
             size += len(line)
-            if len(waiting) >= count or size > 1_000_000:
+            if len(waiting) >= count or size > most:
                 break
     except DragomanError as error:
         return waiting, error
@@ -257,9 +267,9 @@ def load(
 ) -> Translator:
     """The translator in a model directory, or the one of a run; of several, their ensemble.
 
-    On a CPU `auto` is int8 wherever the engine can compute the model. There a `draft`, a smaller
-    model of the same pieces, makes greedy search faster where texts come one by one; what is found
-    is the same.
+    `auto` is int8 on a CPU and bf16 on a GPU wherever the engine there can compute the model. On a
+    CPU a `draft`, a smaller model of the same pieces, makes greedy search faster where texts come
+    one by one; what is found is the same.
     """
     loaded, engine = open_models((path, *others), device, precision)
     if draft is not None:

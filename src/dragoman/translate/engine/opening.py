@@ -11,27 +11,26 @@ from dragoman.memory import keep_freed_memory
 from dragoman.model_directory import LoadedModel, load_model, open_model
 from dragoman.translate.device import pick
 from dragoman.translate.engine import Engine, open_engine, why_no_engine
+from dragoman.translate.searcher import Searcher
 
 __all__ = ["Precision", "add_draft", "open_models"]
 
 Precision = Literal["auto", "int8", "float32"]
-"""In which numbers a CPU computes."""
+"""In which numbers to compute; int8 is a CPU's."""
 
 
 def open_models(
     paths: Sequence[Path | str], device: str, precision: Precision
-) -> tuple[list[LoadedModel], Engine | None]:
-    """A model or an ensemble, and the engine of the model where the CPU computes it in int8.
+) -> tuple[list[LoadedModel], Searcher | None]:
+    """A model or an ensemble, and the engine of the model where one computes it.
 
-    `auto` is int8 wherever the engine can compute the model.
+    `auto` is the engine wherever there is one for the model: in int8 on a CPU, in bf16 on a GPU.
     """
     if precision not in get_args(Precision):
         raise ConfigError(f"precision {precision}: there are auto, int8 and float32")
     device = pick(device)
     if device != "cpu":
-        if precision == "int8":
-            raise ConfigError("int8 is for the CPU; leave out the precision, or say device cpu")
-        return [load_model(one, device) for one in paths], None
+        return _open_on_gpu(paths, device, precision)
     first = open_model(paths[0])
     ensemble = len(paths) > 1
     obstacle = (
@@ -45,12 +44,26 @@ def open_models(
     return [first], open_engine(first)
 
 
-def add_draft(loaded: LoadedModel, engine: Engine | None, path: Path | str) -> None:
+def _open_on_gpu(
+    paths: Sequence[Path | str], device: str, precision: Precision
+) -> tuple[list[LoadedModel], Searcher | None]:
+    if precision == "int8":
+        raise ConfigError("int8 is for the CPU; leave out the precision, or say device cpu")
+    if precision == "auto" and len(paths) == 1:
+        from dragoman.translate.gpu import open_gpu_engine, why_no_gpu_engine
+
+        loaded = open_model(paths[0], device)
+        if not why_no_gpu_engine(loaded.config.model, device):
+            return [loaded], open_gpu_engine(loaded, device)
+    return [load_model(one, device) for one in paths], None
+
+
+def add_draft(loaded: LoadedModel, engine: Searcher | None, path: Path | str) -> None:
     """Let the model at `path` guess ahead of a model in the engine; the result stays the same."""
     draft = open_model(path)
-    if engine is None:
+    if not isinstance(engine, Engine):
         raise ConfigError(
-            f"{loaded.path}: computed by PyTorch, which takes no draft; leave out {draft.path}"
+            f"{loaded.path}: takes no draft, which is for int8 on a CPU; leave out {draft.path}"
         )
     if draft.tokenizer != loaded.tokenizer:
         raise ModelError(

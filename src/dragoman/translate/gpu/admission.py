@@ -38,11 +38,13 @@ def _encode(
     pieces_BPM = F.embedding(ids_BP, w.source_pieces).float() * w.scale
     x = (pieces_BPM + slots.positions_TM[:P]).flatten(0, 1)
     seen_B11P = (torch.arange(P, device=w.device) < lengths_B[:, None])[:, None, None]
+    # What is added to the scores, once for all layers: of a mask each would make it anew.
+    added_B11P = torch.zeros_like(seen_B11P, dtype=w.dtype).masked_fill_(~seen_B11P, -torch.inf)
     y: Tensor | None = None
     for layer in w.encoder:
         x, qkv = do.enter(x, y, layer.attention)
         q, k, v = qkv.view(B, P, 3, w.heads, -1).permute(2, 0, 3, 1, 4)
-        heads = F.scaled_dot_product_attention(q, k, v, seen_B11P)
+        heads = F.scaled_dot_product_attention(q, k, v, added_B11P)
         y = do.product(heads.transpose(1, 2).reshape(B * P, w.wide), layer.output)
         x, inner = do.enter(x, y, layer.inner)
         y = do.product(inner, layer.outer)

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from dragoman.search.ranking import best_of
 from dragoman.text.symbols import BOS, EOS, FIRST
-from dragoman.translate.gpu.slots import CEILING, DONE, ENDED, LENGTH, SOURCE, Slots
+from dragoman.translate.gpu.slots import CEILING, DONE, ENDED, LENGTH, MARKS, SOURCE, Slots
 from dragoman.translate.gpu.weights import Matrix, Norm, Stage, Weights
 
 __all__ = ["Arithmetic"]
@@ -104,7 +104,7 @@ class Arithmetic:
     def _where(self, slots: Slots, lanes: int) -> tuple[Tensor, Tensor]:
         """The slots of the lanes and how long their hypotheses are; 0 where they are done."""
         chosen_A = slots.lanes[:lanes].long()
-        marks = slots.marks[:, chosen_A].long()
+        marks = slots.marks[:MARKS, chosen_A].long()
         return chosen_A, marks[LENGTH].masked_fill(marks[DONE] > 0, 0)
 
     # --- the choice ---
@@ -118,7 +118,7 @@ class Arithmetic:
         log_probs_AKV, chosen_A = log_probs_AKV[going_A], chosen_A[going_A]
         if not len(chosen_A):
             return
-        marks = slots.marks[:, chosen_A].long()
+        marks = slots.marks[:MARKS, chosen_A].long()
         lengths_A = marks[LENGTH]
         sums_AK = slots.sums_SK[chosen_A]
         first_K = torch.full_like(sums_AK[0], -torch.inf)

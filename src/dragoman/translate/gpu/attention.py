@@ -15,13 +15,16 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from dragoman.translate.gpu.few import launch
 from dragoman.translate.gpu.slots import DONE, LENGTH, SOURCE, Slots
 from dragoman.translate.gpu.weights import Weights
 
 __all__ = ["look_at_source", "look_back"]
 
 
-def look_back(qkv: Tensor, weights: Weights, slots: Slots, layer: int, lanes: int) -> Tensor:
+def look_back(
+    qkv: Tensor, weights: Weights, slots: Slots, layer: int, lanes: int, *, overlap: bool = False
+) -> Tensor:
     """Self-attention, R W from R 3W; keys and values are left in the cells of this position."""
     rows, E = lanes * slots.beams, weights.d_k
     out = torch.empty(rows, weights.wide, dtype=qkv.dtype, device=qkv.device)
@@ -33,12 +36,15 @@ def look_back(qkv: Tensor, weights: Weights, slots: Slots, layer: int, lanes: in
         E=E,
         WIDTH=triton.next_power_of_2(E),
         STEP=32,
+        **launch(overlap),
         num_warps=2,
     )
     return out
 
 
-def look_at_source(q: Tensor, weights: Weights, slots: Slots, layer: int, lanes: int) -> Tensor:
+def look_at_source(
+    q: Tensor, weights: Weights, slots: Slots, layer: int, lanes: int, *, overlap: bool = False
+) -> Tensor:
     """Attention to the source, R W from R W; the beams of a sentence share what is read."""
     E = weights.d_k
     out = torch.empty_like(q)
@@ -52,6 +58,7 @@ def look_at_source(q: Tensor, weights: Weights, slots: Slots, layer: int, lanes:
         WIDTH=max(16, triton.next_power_of_2(E)),
         ROWS=ROWS,
         STEP=32,
+        **launch(overlap),
         num_warps=2 if ROWS == 16 else 4,
     )
     return out
@@ -61,7 +68,7 @@ def look_at_source(q: Tensor, weights: Weights, slots: Slots, layer: int, lanes:
 def attend_back(
     qkv, out, cells, tables, lanes, marks, slots, places, temperature,
     BEAMS: tl.constexpr, HEADS: tl.constexpr, E: tl.constexpr, WIDTH: tl.constexpr,
-    STEP: tl.constexpr,
+    STEP: tl.constexpr, OVERLAP: tl.constexpr,
 ):  # fmt: skip
     """One head of one hypothesis."""
     W: tl.constexpr = HEADS * E
@@ -70,6 +77,9 @@ def attend_back(
     slot = tl.load(lanes + row // BEAMS)
     length = tl.load(marks + _LENGTH * slots + slot)
     length = tl.where(tl.load(marks + _DONE * slots + slot) > 0, 0, length)
+    if OVERLAP:  # where sentences are has been known since the step before
+        tl.extra.cuda.gdc_launch_dependents()
+        tl.extra.cuda.gdc_wait()
     wide = tl.arange(0, WIDTH)
     there = wide < E
     mine = qkv + row * (3 * W) + head * E + wide
@@ -109,7 +119,7 @@ def attend_back(
 def attend_to_source(
     q_in, out, memory, lanes, marks, slots, places, temperature,
     BEAMS: tl.constexpr, HEADS: tl.constexpr, E: tl.constexpr, WIDTH: tl.constexpr,
-    ROWS: tl.constexpr, STEP: tl.constexpr,
+    ROWS: tl.constexpr, STEP: tl.constexpr, OVERLAP: tl.constexpr,
 ):  # fmt: skip
     """One head of all hypotheses of one sentence."""
     W: tl.constexpr = HEADS * E
@@ -117,6 +127,9 @@ def attend_to_source(
     slot = tl.load(lanes + lane)
     length = tl.load(marks + _SOURCE * slots + slot)
     length = tl.where(tl.load(marks + _DONE * slots + slot) > 0, 0, length)
+    if OVERLAP:
+        tl.extra.cuda.gdc_launch_dependents()
+        tl.extra.cuda.gdc_wait()
     beam, wide = tl.arange(0, ROWS), tl.arange(0, WIDTH)
     there = (beam[:, None] < BEAMS) & (wide[None, :] < E)
     mine = (lane * BEAMS + beam[:, None]) * W + head * E + wide[None, :]

@@ -18,6 +18,7 @@ import triton.language as tl
 from torch import Tensor
 
 from dragoman.text.symbols import EOS, FIRST
+from dragoman.translate.gpu.few import launch
 from dragoman.translate.gpu.slots import CEILING, DONE, ENDED, LENGTH, Slots
 from dragoman.translate.gpu.weights import Weights
 
@@ -29,7 +30,15 @@ PARTS = 4
 """Parts that a program goes over at a time."""
 
 
-def choose(scores: Tensor, weights: Weights, slots: Slots, lanes: int, *, stop_early: bool) -> None:
+def choose(
+    scores: Tensor,
+    weights: Weights,
+    slots: Slots,
+    lanes: int,
+    *,
+    stop_early: bool,
+    overlap: bool = False,
+) -> None:
     """From scores, R V′ in fp32, to the next piece of every hypothesis."""
     R, wide = scores.shape
     V, K, N = weights.targets, slots.beams, slots.best
@@ -49,6 +58,7 @@ def choose(scores: Tensor, weights: Weights, slots: Slots, lanes: int, *, stop_e
         BIAS=biased,
         PARTS=PARTS,
         SIZE=SIZE,
+        **launch(overlap),
         num_warps=4,
     )
     C = 2 * K if K > 1 else 1  # of one beam the best is enough: an end ends the search
@@ -68,6 +78,7 @@ def choose(scores: Tensor, weights: Weights, slots: Slots, lanes: int, *, stop_e
         BIAS=biased,
         EARLY=stop_early,
         STEP=64,
+        **launch(overlap),
         num_warps=1 if K == 1 else 4,
     )
 
@@ -76,6 +87,7 @@ def choose(scores: Tensor, weights: Weights, slots: Slots, lanes: int, *, stop_e
 def survey(
     scores, bias, best, found, sums, lanes, marks, totals, V, wide, slots, X,
     BEAMS: tl.constexpr, BIAS: tl.constexpr, PARTS: tl.constexpr, SIZE: tl.constexpr,
+    OVERLAP: tl.constexpr,
 ):  # fmt: skip
     """Some parts of one row: their highest score, Σ exp of all against it, and their best piece."""
     row = tl.program_id(0)
@@ -85,6 +97,9 @@ def survey(
         fresh = tl.load(marks + _LENGTH * slots + slot) == 0
         total = tl.load(totals + slot * BEAMS + beam)
         alive = alive & tl.where(fresh, beam == 0, total > -float("inf"))
+    if OVERLAP:
+        tl.extra.cuda.gdc_launch_dependents()
+        tl.extra.cuda.gdc_wait()
     if alive:
         part = tl.program_id(1) * PARTS + tl.arange(0, PARTS)
         piece = part[:, None] * SIZE + tl.arange(0, SIZE)[None, :]
@@ -110,12 +125,16 @@ def advance(
     BEAMS: tl.constexpr, BEAMS_2: tl.constexpr, CANDIDATES: tl.constexpr,
     CANDIDATES_2: tl.constexpr, PARTS: tl.constexpr, PARTS_2: tl.constexpr, SIZE: tl.constexpr,
     BEST: tl.constexpr, BEST_2: tl.constexpr, BIAS: tl.constexpr, EARLY: tl.constexpr,
-    STEP: tl.constexpr,
+    STEP: tl.constexpr, OVERLAP: tl.constexpr,
 ):  # fmt: skip
     """One sentence."""
     lane = tl.program_id(0)
     slot = tl.load(lanes + lane)
-    if tl.load(marks + _DONE * slots + slot) == 0:
+    going = tl.load(marks + _DONE * slots + slot) == 0
+    if OVERLAP:
+        tl.extra.cuda.gdc_launch_dependents()
+        tl.extra.cuda.gdc_wait()
+    if going:
         length = tl.load(marks + _LENGTH * slots + slot)
         ended = tl.load(marks + _ENDED * slots + slot)
         ceiling = tl.load(marks + _CEILING * slots + slot)

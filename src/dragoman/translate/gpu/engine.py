@@ -8,7 +8,8 @@ found stay on the device, and no step waits for the host.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Final
 
 import torch
 from torch import Tensor
@@ -18,11 +19,13 @@ from dragoman.kernels import supported
 from dragoman.model_directory import LoadedModel
 from dragoman.models.weights import get_weights
 from dragoman.search.hypotheses import Hypothesis, SearchOptions, checked
+from dragoman.search.rules import Yields
 from dragoman.translate.engine.packing import why_not
 from dragoman.translate.gpu.arithmetic import Arithmetic
 from dragoman.translate.gpu.loop import Loop, Sentences
 from dragoman.translate.gpu.replay import Replay
-from dragoman.translate.gpu.slots import Slots, slot_bytes
+from dragoman.translate.gpu.slots import LEAST, Slots, slot_bytes
+from dragoman.translate.gpu.trees import Trees
 from dragoman.translate.gpu.weights import Weights
 
 __all__ = ["GpuEngine", "open_gpu_engine", "why_no_gpu_engine"]
@@ -41,6 +44,8 @@ SHARE: Final = 0.5
 """Of the free memory, for slots."""
 ROUND: Final = 64
 """Slots are made for multiples of so many positions, so that the next sentences fit too."""
+KEPT: Final = 4
+"""Kinds of search that slots are kept for."""
 
 
 def why_no_gpu_engine(config: ModelConfig, device: torch.device | str = "cuda") -> str:
@@ -52,14 +57,19 @@ def why_no_gpu_engine(config: ModelConfig, device: torch.device | str = "cuda") 
     return "" if supported(torch.device(device)) else "no GPU with bf16, or no Triton"
 
 
-def open_gpu_engine(loaded: LoadedModel, device: torch.device | str = "cuda") -> GpuEngine:
-    """The engine of a model."""
+def open_gpu_engine(
+    loaded: LoadedModel, device: torch.device | str = "cuda", **settings: Any
+) -> GpuEngine:
+    """The engine of a model; for settings see there."""
     targets = loaded.tokenizer.sizes[1]
-    return GpuEngine(get_weights(loaded.model), loaded.config.model, targets, device)
+    return GpuEngine(get_weights(loaded.model), loaded.config.model, targets, device, **settings)
 
 
 class GpuEngine:
     """A model's weights and the slots of its searches."""
+
+    window = 20_000
+    """Lines to give it at a time: slots stay full until the last of them."""
 
     def __init__(
         self,
@@ -71,6 +81,7 @@ class GpuEngine:
         dtype: torch.dtype | None = None,
         kernels: bool | None = None,
         captures: bool | None = None,
+        overlap: bool | None = None,
     ) -> None:
         """What is not said is as the device is: on a CPU plain PyTorch in fp32."""
         device = torch.device(device)
@@ -79,7 +90,7 @@ class GpuEngine:
             dtype = torch.bfloat16 if cuda else torch.float32
         self.weights = Weights(weights, config, targets, device, dtype)
         self._captures = cuda if captures is None else captures
-        self._do = _arithmetic(self.weights, cuda if kernels is None else kernels)
+        self._do = _arithmetic(self.weights, cuda if kernels is None else kernels, overlap)
         self._replays: list[Replay] = []
         self.rows, self.steps = ROWS, STEPS
         self.slots: int | None = None
@@ -91,23 +102,45 @@ class GpuEngine:
 
     @torch.no_grad()
     def search(
-        self, sentences: Sequence[Sequence[int]], options: SearchOptions
+        self,
+        sentences: Sequence[Sequence[int]],
+        options: SearchOptions,
+        yields: Yields | None = None,
     ) -> list[list[Hypothesis]]:
-        """The best hypotheses of each sentence, as `dragoman.search.search` finds them."""
+        """The best hypotheses of each sentence, as `dragoman.search.search` finds them.
+
+        With `yields` they are trees over the words of each sentence.
+        """
         if not sentences:
             return []
+        with self._place():
+            return self._search(sentences, options, yields)
+
+    def _place(self) -> AbstractContextManager[None]:
+        """Triton launches where PyTorch is, whatever the tensors say."""
+        device: Any = self.weights.device
+        return torch.cuda.device(device) if device.type == "cuda" else nullcontext()
+
+    def _search(
+        self,
+        sentences: Sequence[Sequence[int]],
+        options: SearchOptions,
+        yields: Yields | None,
+    ) -> list[list[Hypothesis]]:
         ceilings = [
             min(len(ids) + options.max_extra, options.max_length or len(ids) + options.max_extra)
             for ids in sentences
         ]
+        if yields is not None:
+            ceilings = [max(one, yields.shortest(i)) for i, one in enumerate(ceilings)]
         lanes = self._lanes(len(sentences), options.beam)
         replay, lanes = self._replay(
-            lanes, options, max(ceilings), max(len(ids) for ids in sentences) + 1
+            lanes, options, max(ceilings), max(len(ids) for ids in sentences) + 1, yields
         )
         replay.slots.penalise(options.length_penalty)
         results: list[list[Hypothesis]] = [[] for _ in sentences]
         loop = Loop(replay, options, lanes, steps=self.steps)
-        for number, found in loop.run(Sentences(sentences, ceilings)):
+        for number, found in loop.run(Sentences(sentences, ceilings, yields)):
             results[number] = found
         return checked(results)
 
@@ -123,31 +156,53 @@ class GpuEngine:
         )
 
     def _replay(
-        self, lanes: int, options: SearchOptions, target: int, source: int
+        self,
+        lanes: int,
+        options: SearchOptions,
+        target: int,
+        source: int,
+        yields: Yields | None = None,
     ) -> tuple[Replay, int]:
         """Slots for a search, old or new, and the lanes there is memory for."""
-        beam, best = options.beam, options.n_best
+        words = 0 if yields is None else max(1, *yields.words)
+        size = (options.beam, options.n_best, target, source, words)
         for replay in self._replays:
-            if replay.slots.fits(lanes, beam, best, target, source):
+            same = replay.trees is None or (yields is not None and replay.trees.suits(yields))
+            if same and replay.slots.fits(lanes, *size):
+                self._replays.remove(replay)
+                self._replays.append(replay)
                 return replay, lanes
-        self._replays = [r for r in self._replays if r.slots.beams != beam][-1:]
-        target, source = (-(-n // ROUND) * ROUND for n in (target, source))
+        count = max(lanes, LEAST)
+        self._forget(count, *size)
+        target, source, words = (-(-n // ROUND) * ROUND for n in (target, source, words))
         if self.weights.device.type == "cuda":
             free, _ = torch.cuda.mem_get_info(self.weights.device)
             free += torch.cuda.memory_reserved() - torch.cuda.memory_allocated()
-            most = int(SHARE * free) // slot_bytes(self.weights, beam, target, source)
-            lanes = min(lanes, _power_below(max(1, most)))
-        slots = Slots(self.weights, lanes, beam, best, target, source)
-        self._replays.append(Replay(self._do, slots, captures=self._captures))
+            most = int(SHARE * free) // slot_bytes(self.weights, options.beam, target, source)
+            lanes, count = (min(n, _power_below(max(1, most))) for n in (lanes, count))
+        slots = Slots(self.weights, count, options.beam, options.n_best, target, source, words)
+        trees = None if yields is None else Trees(yields, self.weights, slots)
+        self._replays.append(Replay(self._do, slots, captures=self._captures, trees=trees))
         return self._replays[-1], lanes
 
+    def _forget(self, count: int, beam: int, best: int, *_: int) -> None:
+        """Slots of the same kind that are too small, and what has not been used for longest."""
+        if self.weights.device.type == "cuda":
+            torch.cuda.synchronize(self.weights.device)
+        self._replays = [
+            replay
+            for replay in self._replays
+            if (replay.slots.beams, replay.slots.best, replay.slots.few)
+            != (beam, best, count <= LEAST)
+        ][1 - KEPT :]
 
-def _arithmetic(weights: Weights, kernels: bool) -> Arithmetic:
+
+def _arithmetic(weights: Weights, kernels: bool, overlap: bool | None) -> Arithmetic:
     if not kernels:
         return Arithmetic(weights)
     from dragoman.translate.gpu.fast import Fast
 
-    return Fast(weights)
+    return Fast(weights, overlap=overlap)
 
 
 def _power_below(number: int) -> int:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from dragoman.translate.gpu import attention, choice, products
+from dragoman.translate.gpu import attention, choice, few, products
 from dragoman.translate.gpu.arithmetic import Arithmetic
 from dragoman.translate.gpu.slots import Slots
-from dragoman.translate.gpu.weights import Matrix, Norm, Stage
+from dragoman.translate.gpu.weights import Matrix, Norm, Stage, Weights
 
 __all__ = ["Fast"]
 
@@ -16,9 +16,14 @@ __all__ = ["Fast"]
 class Fast(Arithmetic):
     """The same as plain PyTorch, sooner."""
 
+    def __init__(self, weights: Weights, *, overlap: bool | None = None) -> None:
+        """Whether kernels of few rows `overlap` is the device's to say, if nobody does."""
+        super().__init__(weights)
+        self.overlap = few.can_overlap(weights.device) if overlap is None else overlap
+
     def enter(self, x: Tensor, y: Tensor | None, stage: Stage) -> tuple[Tensor, Tensor]:
         """See Arithmetic."""
-        if len(x) > products.FEW:
+        if len(x) > few.FEW:
             return super().enter(x, y, stage)
         return self._few(x, y, stage, self.weights.dtype)
 
@@ -30,9 +35,13 @@ class Fast(Arithmetic):
 
     def product(self, x: Tensor, matrix: Matrix, activation: str = "") -> Tensor:
         """See Arithmetic."""
-        if len(x) <= products.FEW:
-            _, out = products.few_rows(
-                *(x, None, None, matrix, activation), post=False, keeps=False, dtype=x.dtype
+        if len(x) <= few.FEW:
+            _, out = few.few_rows(
+                *(x, None, None, matrix, activation),
+                post=False,
+                keeps=False,
+                dtype=x.dtype,
+                overlap=self.overlap,
             )
             return out
         if activation == "relu" and matrix.bias is not None and x.is_cuda:
@@ -42,7 +51,7 @@ class Fast(Arithmetic):
     def scores(self, x: Tensor, y: Tensor | None) -> Tensor:
         """See Arithmetic."""
         stage = self.weights.projection
-        if len(x) <= products.FEW:
+        if len(x) <= few.FEW:
             return self._few(x, y, stage, torch.float32)[1]
         _, z = self.add_and_norm(x, y, stage.norm)
         if z.dtype == torch.float32:
@@ -52,26 +61,33 @@ class Fast(Arithmetic):
 
     def embed(self, slots: Slots, lanes: int) -> Tensor:
         """See Arithmetic."""
-        return products.embed(self.weights, slots, lanes)
+        return products.embed(self.weights, slots, lanes, overlap=self._overlap(slots, lanes))
 
     def look_back(self, qkv: Tensor, slots: Slots, layer: int, lanes: int) -> Tensor:
         """See Arithmetic."""
-        return attention.look_back(qkv, self.weights, slots, layer, lanes)
+        overlap = self._overlap(slots, lanes)
+        return attention.look_back(qkv, self.weights, slots, layer, lanes, overlap=overlap)
 
     def look_at_source(self, q: Tensor, slots: Slots, layer: int, lanes: int) -> Tensor:
         """See Arithmetic."""
-        return attention.look_at_source(q, self.weights, slots, layer, lanes)
+        overlap = self._overlap(slots, lanes)
+        return attention.look_at_source(q, self.weights, slots, layer, lanes, overlap=overlap)
 
     def choose(self, scores: Tensor, slots: Slots, lanes: int, *, stop_early: bool) -> None:
         """See Arithmetic."""
-        choice.choose(scores, self.weights, slots, lanes, stop_early=stop_early)
+        overlap = self._overlap(slots, lanes) and not slots.words  # for trees PyTorch comes between
+        choice.choose(scores, self.weights, slots, lanes, stop_early=stop_early, overlap=overlap)
+
+    def _overlap(self, slots: Slots, lanes: int) -> bool:
+        return self.overlap and lanes * slots.beams <= few.FEW
 
     def _few(
         self, x: Tensor, y: Tensor | None, stage: Stage, dtype: torch.dtype
     ) -> tuple[Tensor, Tensor]:
-        return products.few_rows(
+        return few.few_rows(
             *(x, y, stage.norm, stage.matrix, stage.activation),
             post=self.weights.post,
             keeps=y is not None or (self.weights.post and stage.norm is not None),
             dtype=dtype,
+            overlap=self.overlap,
         )

@@ -3,14 +3,16 @@
 Steps are queued, then a copy of what is done. While the device works on those, the host looks at
 the copy before: it takes out what was found, and puts in what waits. So the device never waits for
 the host, and a sentence that is done keeps its slot for some steps more.
+
+Of a few sentences a look has all that was found, and no more is asked for.
 """
 
-# B sentences that move at a time, N best of each, T positions, P source positions
+# B sentences that move at a time, N best of each, T positions, P source positions, M marks
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Final
@@ -21,9 +23,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from dragoman.search.hypotheses import Hypothesis, SearchOptions, nothing
+from dragoman.search.rules import Yields
 from dragoman.text.symbols import EOS, PAD
-from dragoman.translate.gpu.replay import Replay
-from dragoman.translate.gpu.slots import CEILING, DONE, ENDED, MARKS, SOURCE
+from dragoman.translate.gpu.looks import Look, fetch, mark, pinned
+from dragoman.translate.gpu.replay import GRAIN, Replay
+from dragoman.translate.gpu.slots import CEILING, ENDED, MARKS, SOURCE, WORDS
 
 __all__ = ["Harvest", "Loop", "Sentences", "hypotheses"]
 
@@ -31,7 +35,7 @@ FEW: Final = 64
 """Up to so many rows the host looks after every step: what is done is to be seen at once."""
 ENCODED: Final = 1 << 15
 """Source positions that are encoded together."""
-GRAIN: Final = 8
+EVEN: Final = 8
 """Sources are padded to multiples of this, which fast attention wants."""
 
 Ints = NDArray[np.int32]
@@ -40,11 +44,18 @@ Ints = NDArray[np.int32]
 class Sentences:
     """Sources end to end, the longest first, with the most pieces each may become."""
 
-    def __init__(self, sentences: Sequence[Sequence[int]], ceilings: Sequence[int]) -> None:
+    def __init__(
+        self,
+        sentences: Sequence[Sequence[int]],
+        ceilings: Sequence[int],
+        yields: Yields | None = None,
+    ) -> None:
+        """With `yields`, what trees are to be made over."""
         lengths = np.array([len(ids) for ids in sentences], np.int32)
         self.order = np.argsort(-lengths, kind="stable")
         self.ceilings: Ints = np.array(ceilings, np.int32)[self.order]
         self.lengths: Ints = lengths[self.order] + 1
+        self._yields = yields
         ids = chain.from_iterable(sentences[n] for n in self.order)
         self._ids: Ints = np.fromiter(ids, np.int32, int(lengths.sum()))
         self._begins = np.cumsum(self.lengths - 1, dtype=np.int64) - (self.lengths - 1)
@@ -52,25 +63,28 @@ class Sentences:
     def __len__(self) -> int:
         return len(self.lengths)
 
-    def padded(self, chosen: slice) -> Ints:
-        """B P, each ending in EOS."""
+    def packet(self, chosen: slice, slots: Sequence[int], marks: int) -> Ints:
+        """All that the device needs of some, for these slots: marks, M B; slots; ids, B P."""
+        marks_MB: Ints = np.zeros((marks, len(slots)), np.int32)
+        marks_MB[CEILING] = self.ceilings[chosen]
+        marks_MB[SOURCE] = self.lengths[chosen]
+        if self._yields is not None:
+            for column, number in enumerate(self.order[chosen]):
+                announced = self._yields.announced[number]
+                marks_MB[WORDS, column] = self._yields.words[number]
+                marks_MB[MARKS : MARKS + len(announced), column] = announced
+        ids_BP = self._padded(chosen, EVEN if len(slots) > 1 else GRAIN)
+        return np.concatenate([marks_MB.ravel(), np.array(slots, np.int32), ids_BP.ravel()])
+
+    def _padded(self, chosen: slice, grain: int) -> Ints:
+        """Each ending in EOS."""
         lengths, begins = self.lengths[chosen, None], self._begins[chosen, None]
-        places = np.arange(-(-int(lengths.max()) // GRAIN) * GRAIN)
+        places = np.arange(-(-int(lengths.max()) // grain) * grain)
         found: Ints = np.full((len(lengths), len(places)), PAD, np.int32)
         inside = places < lengths - 1
         found[inside] = self._ids[(begins + places)[inside]]
         found[places == lengths - 1] = EOS
         return found
-
-
-@dataclass(frozen=True, slots=True)
-class _Look:
-    """Which slots were done at some time, on its way to the host."""
-
-    time: int
-    done: Tensor
-    ready: Callable[[], None]
-    """Waits until it is there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +109,6 @@ class Loop:
         self._replay, self._slots = replay, replay.slots
         self._options, self._lanes, self._steps = options, lanes, steps
         self._device = replay.slots.lanes.device
-        self._cuda = self._device.type == "cuda"
 
     def run(self, sentences: Sentences) -> Iterator[tuple[int, list[Hypothesis]]]:
         """What is found for each sentence, in the order they are seen to be done."""
@@ -104,9 +117,9 @@ class Loop:
         since = [0] * self._slots.count  # when it moved in
         free = list(range(self._lanes - 1, -1, -1))
         lanes, coming, live, time = self._lanes, 0, 0, 0
-        before: _Look | None = None
+        before: Look | None = None
         harvests: deque[Harvest] = deque()
-        self._aim(list(range(lanes)))
+        self._replay.aim(list(range(lanes)))
         while coming < count or live:
             if coming < count and (len(free) >= max(1, self._lanes // 16) or not live):
                 moving = min(len(free), count - coming)
@@ -119,18 +132,23 @@ class Loop:
             for _ in range(1 if few else self._steps):
                 self._replay.step(lanes, stop_early=self._options.stop_early)
             time += 1
-            look = self._look(time)
+            look = self._replay.looks[time % 2]
+            look.take(time)
             if before is not None:
                 before.ready()
                 while harvests and harvests[0].time < before.time:
                     yield from hypotheses(harvests.popleft(), sentences)
                 done = [
                     int(slot)
-                    for slot in np.flatnonzero(before.done.numpy())
+                    for slot in before.done_S[:-1].nonzero()[0]
                     if holds[slot] >= 0 and since[slot] < before.time
                 ]
                 if done:
-                    harvests.append(self._harvest(time, [holds[slot] for slot in done], done))
+                    harvest = self._harvest(before, [holds[slot] for slot in done], done)
+                    if before.report is None:
+                        harvests.append(harvest)
+                    else:
+                        yield from hypotheses(harvest, sentences)
                     for slot in done:
                         holds[slot] = -1
                     free += done
@@ -138,66 +156,41 @@ class Loop:
                 if coming == count and live and 2 * live <= lanes:
                     while 2 * live <= lanes:
                         lanes //= 2
-                    self._aim([slot for slot, held in enumerate(holds) if held >= 0])
+                    self._replay.aim([slot for slot, held in enumerate(holds) if held >= 0])
             before = look
-        self._mark()()
+        if harvests:
+            mark(self._device)()
         for harvest in harvests:
             yield from hypotheses(harvest, sentences)
-
-    def _aim(self, slots: list[int]) -> None:
-        """Which slots the lanes are for; the rest for nothing."""
-        nothing_more = [self._slots.count] * (self._slots.count - len(slots))
-        aims = np.array(slots + nothing_more, np.int32)
-        self._slots.lanes.copy_(self._to_device(aims))
 
     def _admit(self, sentences: Sentences, first: int, slots: list[int]) -> None:
         while slots:
             room = max(1, ENCODED // int(sentences.lengths[first]))
             here, slots = slots[:room], slots[room:]
             chosen = slice(first, first + len(here))
-            marks: Ints = np.zeros((MARKS + 1, len(here)), np.int32)
-            marks[CEILING] = sentences.ceilings[chosen]
-            marks[SOURCE] = sentences.lengths[chosen]
-            marks[MARKS] = here
-            on_device = self._to_device(marks)
-            self._replay.admit(
-                self._to_device(sentences.padded(chosen)),
-                on_device[:MARKS],
-                on_device[MARKS],
-            )
+            packet = sentences.packet(chosen, here, len(self._slots.marks))
+            self._replay.admit(packet, len(here))
             first += len(here)
 
-    def _look(self, time: int) -> _Look:
-        done = self._to_host(self._slots.marks[DONE, : self._slots.count])
-        return _Look(time, done, self._mark())
-
-    def _harvest(self, time: int, sentences: list[int], slots: list[int]) -> Harvest:
+    def _harvest(self, look: Look, sentences: list[int], slots: list[int]) -> Harvest:
+        """From the look itself, or asked for after the one that is on its way."""
+        if look.report is not None:
+            chosen_B = torch.tensor(slots)
+            parts = (look.report.pool_SN4, look.report.pool_SNT, look.report.marks[ENDED])
+            return Harvest(look.time, sentences, *(part[chosen_B] for part in parts))
         chosen_B = self._to_device(np.array(slots, np.int64))
         s = self._slots
         parts = (s.pool_SN4, s.pool_SNT, s.marks[ENDED])
-        return Harvest(
-            time, sentences, *(self._to_host(part.index_select(0, chosen_B)) for part in parts)
-        )
-
-    def _mark(self) -> Callable[[], None]:
-        """Something to wait for: all that has been asked of the device until now."""
-        if not self._cuda:
-            return lambda: None
-        event = torch.cuda.Event()
-        event.record()
-        return event.synchronize
+        found = [self._to_host(part.index_select(0, chosen_B)) for part in parts]
+        return Harvest(look.time + 1, sentences, *found)
 
     def _to_device(self, array: NDArray[Any]) -> Tensor:
-        tensor = torch.from_numpy(array)
-        if not self._cuda:
-            return tensor
-        return tensor.pin_memory().to(self._device, non_blocking=True)
+        return pinned(array, self._device).to(self._device, non_blocking=True)
 
     def _to_host(self, tensor: Tensor) -> Tensor:
-        if not self._cuda:
-            return tensor.clone()
-        there = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True)
-        return there.copy_(tensor, non_blocking=True)
+        here = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=tensor.is_cuda)
+        fetch(here, tensor)
+        return here
 
 
 def hypotheses(harvest: Harvest, sentences: Sentences) -> Iterator[tuple[int, list[Hypothesis]]]:

@@ -1,39 +1,58 @@
 """Steps recorded once for each number of lanes, and replayed; on a CPU they are computed anew."""
 
+# B sentences, P source positions, M marks
+
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from dragoman.translate.gpu.admission import admit
 from dragoman.translate.gpu.arithmetic import Arithmetic
+from dragoman.translate.gpu.looks import Look, pinned
 from dragoman.translate.gpu.slots import DONE, SOURCE, Slots
 from dragoman.translate.gpu.step import step
+from dragoman.translate.gpu.trees import Trees
 
-__all__ = ["Replay", "capture"]
+__all__ = ["GRAIN", "Replay", "capture"]
 
 LONGEST = 256
 """Source positions of a sentence that is encoded by a recording, if it is alone."""
 GRAIN = 16
-"""Recordings are of multiples of so many source positions."""
+"""A sentence alone is padded to a multiple of so many positions: each has its recording."""
 
 
 class Replay:
     """What is done with some slots, again and again."""
 
-    def __init__(self, do: Arithmetic, slots: Slots, *, captures: bool) -> None:
+    def __init__(
+        self, do: Arithmetic, slots: Slots, *, captures: bool, trees: Trees | None = None
+    ) -> None:
         """Without `captures` nothing is recorded."""
-        self.slots = slots
+        self.slots, self.trees = slots, trees
+        self.looks = (Look(slots), Look(slots))
+        """One to look at while the next is on its way."""
         self.taken: Counter[int] = Counter()
         """Steps of so many lanes, since somebody last cleared this."""
         self._do, self._captures = do, captures
+        self._aims: list[int] = []
         self._steps: dict[tuple[int, bool], Callable[[], None]] = {}
-        self._admissions: dict[int, tuple[Tensor, Tensor, Callable[[], None]]] = {}
+        self._admissions: dict[int, tuple[Tensor, Callable[[], None]]] = {}
         self._pool: Any = None
+
+    def aim(self, slots: list[int]) -> None:
+        """Which slots the lanes are for; the rest for nothing."""
+        if slots != self._aims:
+            count = self.slots.count
+            aims = np.array(slots + [count] * (count - len(slots)), np.int32)
+            self.slots.lanes.copy_(pinned(aims, self.slots.lanes.device), non_blocking=True)
+            self._aims = slots
 
     def step(self, lanes: int, *, stop_early: bool) -> None:
         """One step of the first so many lanes."""
@@ -41,35 +60,37 @@ class Replay:
         if key not in self._steps:
 
             def run() -> None:
-                step(self._do, self.slots, lanes, stop_early=stop_early)
+                step(self._do, self.slots, lanes, stop_early=stop_early, trees=self.trees)
 
             self._steps[key] = self._recorded(run)
         self._steps[key]()
         self.taken[lanes] += 1
 
-    def admit(self, ids_BP: Tensor, marks_MB: Tensor, slots_B: Tensor) -> None:
-        """See `admission.admit`; a sentence alone is worth a recording."""
-        B, P = ids_BP.shape
-        room = -(-P // GRAIN) * GRAIN
-        if B > 1 or not self._captures or room > min(LONGEST, self.slots.source):
-            admit(self._do, self.slots, ids_BP, marks_MB, slots_B)
+    def admit(self, packet: NDArray[np.int32], sentences: int) -> None:
+        """Put sentences into slots, see `Sentences.packet`; one alone is worth a recording."""
+        device = self.slots.lanes.device
+        marks = len(self.slots.marks)
+        places = len(packet) // sentences - marks - 1
+        if sentences > 1 or not self._captures or places > LONGEST:
+            there = pinned(packet, device).to(device, non_blocking=True)
+            self._admit(there, sentences)
             return
-        if room not in self._admissions:
-            ids = ids_BP.new_zeros(1, room)
-            about = marks_MB.new_zeros(len(marks_MB) + 1, 1)
-            about[SOURCE] = 1
-            about[-1] = self.slots.count  # the slot for nothing, while this is recorded
-            about[DONE] = 1
-
-            def run() -> None:
-                admit(self._do, self.slots, ids, about[:-1], about[-1])
-
-            self._admissions[room] = (ids, about, self._recorded(run))
-        ids, about, replay = self._admissions[room]
-        ids[:, :P] = ids_BP  # beyond it is what was there before, which is not looked at
-        about[:-1] = marks_MB
-        about[-1] = slots_B
+        if places not in self._admissions:
+            idle = np.zeros_like(packet)  # while this is recorded
+            idle[[DONE, SOURCE]] = 1
+            idle[marks] = self.slots.count
+            known = torch.from_numpy(idle).to(device)
+            self._admissions[places] = (known, self._recorded(lambda: self._admit(known, 1)))
+        known, replay = self._admissions[places]
+        known.copy_(pinned(packet, device), non_blocking=True)
         replay()
+
+    def _admit(self, packet: Tensor, sentences: int) -> None:
+        marks = len(self.slots.marks)
+        marks_MB = packet[: marks * sentences].view(marks, sentences)
+        slots_B = packet[marks * sentences :][:sentences]
+        ids_BP = packet[(marks + 1) * sentences :].view(sentences, -1)
+        admit(self._do, self.slots, ids_BP, marks_MB, slots_B)
 
     def _recorded(self, run: Callable[[], None]) -> Callable[[], None]:
         """The same, as one launch. To record it is to run it: a step is then a step taken early."""

@@ -7,12 +7,15 @@ from torch import Tensor
 
 from dragoman.translate.gpu.arithmetic import Arithmetic
 from dragoman.translate.gpu.slots import Slots
+from dragoman.translate.gpu.trees import Trees
 
 __all__ = ["step"]
 
 
 @torch.no_grad()
-def step(do: Arithmetic, slots: Slots, lanes: int, *, stop_early: bool) -> None:
+def step(
+    do: Arithmetic, slots: Slots, lanes: int, *, stop_early: bool, trees: Trees | None = None
+) -> None:
     """Extend the hypotheses of the first `lanes` lanes; nothing is read by the host."""
     x = do.embed(slots, lanes)
     y: Tensor | None = None
@@ -23,4 +26,9 @@ def step(do: Arithmetic, slots: Slots, lanes: int, *, stop_early: bool) -> None:
         y = do.product(do.look_at_source(queries, slots, number, lanes), layer.source_output)
         x, inner = do.enter(x, y, layer.inner)
         y = do.product(inner, layer.outer)
-    do.choose(do.scores(x, y), slots, lanes, stop_early=stop_early)
+    scores = do.scores(x, y)
+    if trees is None:
+        do.choose(scores, slots, lanes, stop_early=stop_early)
+        return
+    do.choose(trees.allow(scores, lanes), slots, lanes, stop_early=stop_early)
+    trees.grow(lanes)

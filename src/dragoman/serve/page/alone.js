@@ -1,0 +1,58 @@
+// The page of one sentence, without a service: everything it shows is in the file.
+
+import { attentionPictures } from "./attention.js";
+import { beamTree } from "./beam.js";
+import { choice, h, put, tab } from "./dom.js";
+import { howItWorks } from "./how.js";
+import { LANGUAGES, THEMES, language, say, setLanguage } from "./words.js";
+
+const data = JSON.parse(document.getElementById("data").textContent);
+const views = ["attention", ...(data.steps ? ["how"] : []), "beam"];
+let view = "attention";
+let theme = "auto";
+const place = {};
+const source = {
+  ablates: false,
+  steps: async (part, layer) => data.steps[part][layer],
+};
+
+function render() {
+  document.documentElement.lang = language();
+  document.documentElement.dataset.theme = theme;
+  const panel = h("main", {
+    id: "panel", role: "tabpanel", class: `view ${view}`, "aria-labelledby": `tab-${view}`,
+  });
+  const go = (name) => {
+    view = name;
+    render();
+  };
+  const move = (event) => {
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (!step) return;
+    go(views[(views.indexOf(view) + step + views.length) % views.length]);
+    document.getElementById(`tab-${view}`).focus();
+  };
+  put(document.getElementById("app"),
+    h("header", { class: "top" }, h("span", { class: "name" }, "Dragoman"),
+      h("div", { class: "tabs", role: "tablist", "aria-label": say("views"), onkeydown: move },
+        views.map((name) => tab(name, say(name === "beam" ? "beam" : `tab.${name}`), name === view, go))),
+      h("div", { class: "settings" },
+        choice(say("language"), LANGUAGES, language(), (code) => {
+          setLanguage(code);
+          render();
+        }),
+        choice(say("theme"), THEMES.map((name) => [name, say(`theme.${name}`)]), theme, (name) => {
+          theme = name;
+          render();
+        }))),
+    h("div", { class: "pair" },
+      h("p", { lang: data.languages[0] }, data.attention.text),
+      h("p", { lang: data.languages[1] }, data.attention.translation)),
+    panel);
+  if (view === "attention") put(panel, attentionPictures(data.attention, source, () => {}));
+  else if (view === "beam") put(panel, h("p", { class: "hint" }, say("beam.how")), beamTree(data.beam, null));
+  else howItWorks(panel, source, () => {}, place);
+}
+
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", render);
+render();

@@ -1,0 +1,52 @@
+// Asking the service. What is refused is thrown as an error of one line.
+
+const KEY = "dragoman-key";
+
+export class Refused extends Error {
+  constructor(status, message) {
+    super(message);
+    this.status = status;
+  }
+}
+
+export function setKey(key) {
+  sessionStorage.setItem(KEY, key);
+}
+
+export async function ask(path, body, signal) {
+  const headers = { "content-type": "application/json" };
+  const key = sessionStorage.getItem(KEY);
+  if (key) headers.authorization = `Bearer ${key}`;
+  const posted = body === undefined ? {} : { method: "POST", body: JSON.stringify(body) };
+  let answer;
+  try {
+    answer = await fetch(path, { headers, signal, ...posted });
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new Refused(0, "unreachable");
+  }
+  const found = await answer.json().catch(() => null);
+  if (!answer.ok) throw new Refused(answer.status, found?.error ?? `${answer.status}`);
+  return found;
+}
+
+// Questions of which only the answer to the last is wanted: the one before is called off.
+export function latest() {
+  let controller = null;
+  const question = async (path, body) => {
+    controller?.abort();
+    const mine = (controller = new AbortController());
+    try {
+      const found = await ask(path, body, mine.signal);
+      return mine === controller ? found : null;
+    } catch (error) {
+      if (mine !== controller || error.name === "AbortError") return null;
+      throw error;
+    }
+  };
+  question.stop = () => {
+    controller?.abort();
+    controller = null;
+  };
+  return question;
+}

@@ -1,0 +1,58 @@
+// Numbers as the service packs them.
+
+function bytes(text) {
+  return Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+}
+
+// Weights from 0 to 1, or exact numbers: { shape, at(i, j, k) }.
+export function array(packed) {
+  let values;
+  if (packed.u16 !== undefined) values = Float32Array.from(new Uint16Array(bytes(packed.u16).buffer), (v) => v / 65535);
+  else if (packed.f32 !== undefined) values = new Float32Array(bytes(packed.f32).buffer);
+  else values = new Int8Array(bytes(packed.i8).buffer);
+  return new Values(packed.shape, values);
+}
+
+class Values {
+  constructor(shape, values) {
+    this.shape = shape;
+    this.values = values;
+  }
+
+  // The part at a place of the first dimension.
+  get(index) {
+    const [, ...rest] = this.shape;
+    const size = rest.reduce((a, b) => a * b, 1);
+    return new Values(rest, this.values.subarray(index * size, (index + 1) * size));
+  }
+
+  row(index) {
+    const width = this.shape.at(-1);
+    return this.values.subarray(index * width, (index + 1) * width);
+  }
+
+  at(row, column) {
+    return this.values[row * this.shape.at(-1) + column];
+  }
+
+  map(change) {
+    return new Values(this.shape, Float32Array.from(this.values, change));
+  }
+}
+
+// The mean of arrays of one shape.
+export function mean(arrays) {
+  if (arrays.length === 1) return arrays[0];
+  return arrays[0].map((_, i) => arrays.reduce((sum, one) => sum + one.values[i], 0) / arrays.length);
+}
+
+// A matrix: the first numbers of each row, and a map of more of them; or of one head.
+export function matrix(packed, head) {
+  let first = array(packed.first);
+  let map = array(packed.map);
+  if (packed.shape.length === 3) {
+    first = first.get(head);
+    map = map.get(head);
+  }
+  return { rows: packed.shape.at(-2), columns: packed.shape.at(-1), first, map };
+}

@@ -1,0 +1,129 @@
+// View 3: the model's own numbers for the sentence, one step of the paper a screen.
+
+import { h, put, select } from "./dom.js";
+import { formula, formulaParts, round } from "./formulas.js";
+import { sentenceBar } from "./sentence.js";
+import { steps } from "./steps.js";
+import { say } from "./words.js";
+
+const PARTS = ["encoder", "decoder", "cross"];
+
+export function howView(root, context) {
+  const { tell } = context;
+  const body = h("div", {});
+  let stop = null;
+  const begin = () => {
+    stop?.();
+    tell(null);
+    if (context.shared.sentence) stop = howItWorks(body, context.source(), tell, context.place ??= {});
+    else put(body, h("p", { class: "hint" }, say("sentence.none")));
+  };
+  put(root, sentenceBar(context, () => {
+    delete context.place;
+    begin();
+  }), body);
+  begin();
+}
+
+// The stepper; `place` is where the reader is: part, layer, head, step, and the word in focus.
+export function howItWorks(root, source, tell, place) {
+  const spoken = h("p", { class: "hidden", "aria-live": "polite" });
+  let alive = true;
+  let n = null;
+  place.part ??= "encoder";
+  place.layer ??= 0;
+  place.head ??= 0;
+  place.step ??= 0;
+  place.focus ??= 0;
+
+  async function load() {
+    if (!root.childElementCount) put(root, h("p", { class: "hint" }, say("loading")));
+    root.classList.add("busy");
+    try {
+      const found = await source.steps(place.part, place.layer);
+      if (!found || !alive) return;
+      n = found;
+      place.head = Math.min(place.head, n.facts.heads - 1);
+      place.focus = Math.min(place.focus, n.rows.length - 1);
+      draw();
+    } catch (error) {
+      if (alive) {
+        if (!n) put(root);
+        tell(error);
+      }
+    }
+    root.classList.remove("busy");
+  }
+
+  const go = (step) => {
+    place.step = step;
+    draw();
+  };
+  const focus = (row) => {
+    place.focus = row;
+    draw();
+    root.querySelector('.piece[aria-pressed="true"]')?.focus();
+  };
+
+  function draw() {
+    const all = steps(n);
+    const step = all[place.step];
+    spoken.textContent = say(`how.${step.name}`);
+    put(root, choices(), numbered(all), spoken,
+      h("section", { class: "step" },
+        h("h2", {}, say(`how.${step.name}`)),
+        h("p", { class: "why" }, formulaParts(why(step))),
+        (step.formulas ?? []).map(formula),
+        step.draw(n, place, focus)),
+      moves(all.length));
+  }
+
+  function why(step) {
+    const facts = { ...n.facts, layer: place.layer + 1, head: place.head + 1, root: round(Math.sqrt(n.facts.d_k)) };
+    return say(step.text ?? `how.${step.name}.why`, facts);
+  }
+
+  // Which attention, layer and head.
+  function choices() {
+    const { layers, heads } = n.facts;
+    const counted = (count) => Array.from({ length: count }, (_, i) => [i, i + 1]);
+    const parts = PARTS.map((name) => [name, say(`part.${name}`)]);
+    return h("div", { class: "bar" },
+      select(say("part"), parts, place.part, (name) => {
+        Object.assign(place, { part: name, layer: Math.min(place.layer, layers[name] - 1), focus: 0 });
+        load();
+      }),
+      select(say("layer"), counted(layers[place.part]), place.layer, (layer) => {
+        place.layer = Number(layer);
+        load();
+      }),
+      select(say("head"), counted(heads), place.head, (head) => {
+        place.head = Number(head);
+        draw();
+      }));
+  }
+
+  // All steps, to go to any.
+  function numbered(all) {
+    return h("nav", { class: "steps", "aria-label": say("how.steps") }, all.map((one, i) => {
+      const name = say(`how.${one.name}`);
+      return h("button", {
+        type: "button", "aria-current": i === place.step ? "step" : null, "aria-label": name, title: name, onclick: () => go(i),
+      }, i + 1);
+    }));
+  }
+
+  function moves(count) {
+    const move = (by, kind, text) => {
+      const next = place.step + by;
+      return h("button", { type: "button", class: kind, disabled: next < 0 || next >= count, onclick: () => go(next) }, text);
+    };
+    return h("div", { class: "bar moves" },
+      move(-1, "quiet", `← ${say("previous")}`),
+      h("span", { class: "count" }, `${place.step + 1} / ${count}`),
+      move(1, "primary", `${say("next")} →`));
+  }
+
+  load();
+  return () => (alive = false);
+}

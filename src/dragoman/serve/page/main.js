@@ -1,0 +1,148 @@
+// The page: four views of the same sentence.
+
+import { ask, latest, Refused, setKey } from "./api.js";
+import { attentionView } from "./attention.js";
+import { choice, h, put, select, tab } from "./dom.js";
+import { howView } from "./how.js";
+import { parseView } from "./parse.js";
+import { translateView } from "./translate.js";
+import { LANGUAGES, THEMES, language, say, setLanguage } from "./words.js";
+
+const VIEWS = { translate: translateView, attention: attentionView, how: howView, parse: parseView };
+const EXAMPLES = {
+  en: "The law will never be perfect, but its application should be just.",
+  de: "Das Gesetz wird nie vollkommen sein, aber seine Anwendung sollte gerecht sein.",
+  ko: "법은 결코 완벽하지 않겠지만, 그 적용은 공정해야 한다.",
+};
+
+// What the views share: which model, which sentence, which translation of it.
+const shared = { models: [], model: null, text: "", translation: "", sentence: "", glossary: "", parse: "" };
+let view = "translate";
+const panel = h("main", { id: "panel", role: "tabpanel", tabindex: "-1" });
+const message = h("p", { class: "message", role: "alert", hidden: true });
+
+const translators = () => shared.models.filter((one) => one.task === "translation");
+const parsers = () => shared.models.filter((one) => one.task === "parsing");
+
+// What went wrong, in one line; nothing: all is well.
+function tell(error) {
+  const text = error ? (error instanceof Refused && error.status === 0 ? say("unreachable") : error.message) : "";
+  message.hidden = !text;
+  put(message, text);
+  if (error?.status === 401 || error?.status === 403) put(message, text, keyForm());
+}
+
+function keyForm() {
+  const label = say("key");
+  const field = h("input", { type: "password", autocomplete: "off", "aria-label": label, placeholder: label });
+  const use = (event) => {
+    event.preventDefault();
+    setKey(field.value);
+    tell(null);
+    render();
+  };
+  return h("form", { class: "inline", onsubmit: use }, field, h("button", {}, say("use")));
+}
+
+// What the views that look into the model ask, for the shared sentence.
+function source() {
+  const asker = { attention: latest(), steps: latest(), beam: latest() };
+  const sentence = { model: shared.model, text: shared.sentence };
+  const pair = { ...sentence, translation: shared.translation || undefined };
+  return {
+    ablates: true,
+    attention: (off) => asker.attention("/v1/attention", off.length ? { ...sentence, off } : pair),
+    steps: (part, layer) => asker.steps("/v1/steps", { ...pair, part, layer }),
+    beam: (beam) => asker.beam("/v1/beam", { ...sentence, beam }),
+  };
+}
+
+const context = {
+  shared, tell, source, translators, parsers,
+  example: () => EXAMPLES[shared.models.find((one) => one.name === shared.model)?.source] ?? "",
+  modelChoice,
+};
+
+function modelChoice(change) {
+  if (translators().length < 2) return null;
+  const names = translators().map((one) => [one.name, `${one.source} → ${one.target} · ${one.name}`]);
+  return select(say("model"), names, shared.model, (name) => {
+    shared.model = name;
+    shared.translation = "";
+    change();
+  });
+}
+
+function tabs() {
+  const names = Object.keys(VIEWS).filter((name) => name === "parse" ? parsers().length : translators().length);
+  const move = (event) => {
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (!step) return;
+    const next = names[(names.indexOf(view) + step + names.length) % names.length];
+    go(next);
+    document.getElementById(`tab-${next}`).focus();
+  };
+  return h("div", { class: "tabs", role: "tablist", "aria-label": say("views"), onkeydown: move },
+    names.map((name) => tab(name, say(`tab.${name}`), name === view, go)));
+}
+
+function theme() {
+  const now = localStorage.getItem("dragoman-theme") ?? "auto";
+  const set = (value) => {
+    localStorage.setItem("dragoman-theme", value);
+    paint();
+    render();
+  };
+  return choice(say("theme"), THEMES.map((name) => [name, say(`theme.${name}`)]), now, set);
+}
+
+function paint() {
+  const value = localStorage.getItem("dragoman-theme") ?? "auto";
+  document.documentElement.dataset.theme = value;
+}
+
+function go(name) {
+  if (name === view) return;
+  view = name;
+  history.replaceState(null, "", `#${name}`);
+  render();
+}
+
+function render() {
+  tell(null);
+  document.documentElement.lang = language();
+  const speak = (code) => {
+    setLanguage(code);
+    render();
+  };
+  put(document.getElementById("app"),
+    h("header", { class: "top" },
+      h("a", { class: "name", href: "/", "aria-label": "Dragoman" }, "Dragoman"),
+      tabs(),
+      h("div", { class: "settings" }, choice(say("language"), LANGUAGES, language(), speak), theme())),
+    message, panel);
+  panel.setAttribute("aria-labelledby", `tab-${view}`);
+  panel.className = `view ${view}`;
+  const content = h("div", {}); // a new one each time: what listened to the last one is gone
+  put(panel, content);
+  VIEWS[view](content, context);
+}
+
+async function start() {
+  paint();
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", render);
+  try {
+    shared.models = await ask("/v1/models");
+  } catch (error) {
+    render();
+    tell(error);
+    return;
+  }
+  shared.model = translators()[0]?.name ?? null;
+  const wanted = location.hash.slice(1);
+  view = wanted in VIEWS && (wanted === "parse" ? parsers() : translators()).length ? wanted
+    : translators().length ? "translate" : "parse";
+  render();
+}
+
+start();

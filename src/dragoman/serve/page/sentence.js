@@ -1,0 +1,23 @@
+// The sentence that the views look at, above them.
+
+import { h } from "./dom.js";
+import { say } from "./words.js";
+
+export function sentenceBar(context, change) {
+  const { shared, example } = context;
+  shared.sentence ||= shared.text.split("\n").map((line) => line.trim()).find(Boolean) ?? example();
+  const field = h("input", {
+    type: "text", value: shared.sentence, placeholder: say("type"), "aria-label": say("sentence"), autocomplete: "off",
+  });
+  const submit = (event) => {
+    event.preventDefault();
+    if (field.value.trim() !== shared.sentence) {
+      shared.sentence = field.value.trim();
+      shared.text = shared.sentence;
+      shared.translation = "";
+    }
+    change();
+  };
+  return h("form", { class: "sentence", onsubmit: submit },
+    context.modelChoice(change), field, h("button", { class: "primary" }, say("look")));
+}

@@ -1,0 +1,41 @@
+"""What an engine is to those who use one: the CPU's and the GPU's are two of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, Protocol
+
+from dragoman.search.hypotheses import Hypothesis, SearchOptions
+from dragoman.search.rules import Yields
+
+__all__ = ["Searcher", "best_window"]
+
+WINDOW: Final = 2000
+"""Lines that are searched at a time, unless an engine says otherwise."""
+
+
+class Searcher(Protocol):
+    """A model's weights, and a search over them.
+
+    One that works best with more or fewer lines at a time than others has them as its `window`.
+    """
+
+    def serves(self, options: SearchOptions) -> bool:
+        """Whether this is a search the engine knows."""
+
+    def search(
+        self,
+        sentences: Sequence[Sequence[int]],
+        options: SearchOptions,
+        yields: Yields | None = None,
+    ) -> list[list[Hypothesis]]:
+        """The best hypotheses of each sentence, as `dragoman.search.search` finds them.
+
+        With `yields` they are trees over the words of each sentence.
+        """
+
+
+def best_window(engine: Searcher | None) -> int:
+    """How many lines to give an engine at a time."""
+    window: int = getattr(engine, "window", WINDOW)
+    return window

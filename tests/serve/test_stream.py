@@ -1,0 +1,94 @@
+"""A search that sentences join and leave at any step finds what the engine finds."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from dragoman.search import SearchOptions
+from dragoman.text.symbols import FIRST
+from dragoman.translate.engine import Engine, native
+from dragoman.translate.engine.stream import OpenEngine
+
+from ..engine.rounding import BASE, VOCABULARY, engine, made
+
+pytestmark = pytest.mark.skipif(native.kernel() is None, reason="the kernel is not compiled")
+
+
+def sources(count: int, longest: int = 20, seed: int = 0) -> list[list[int]]:
+    draw = random.Random(seed)
+    return [
+        [draw.randrange(FIRST, VOCABULARY) for _ in range(draw.randint(1, longest))]
+        for _ in range(count)
+    ]
+
+
+@pytest.fixture(scope="module")
+def plain() -> Engine:
+    return engine(made(BASE), BASE)
+
+
+@pytest.mark.parametrize("beam", [1, 4])
+def test_whenever_sentences_join_and_leave_each_is_found_as_if_alone(
+    plain: Engine, beam: int
+) -> None:
+    options = SearchOptions(beam=beam, n_best=min(beam, 2), max_extra=12)
+    sentences = sources(120)
+    wanted = plain.search(sentences, options)
+    stream = OpenEngine(plain, 40).stream(options)
+    draw, waiting, running, found = random.Random(1), list(range(120)), set[int](), {}
+    dropped = set[int]()
+    while waiting or running:
+        coming = waiting[: min(stream.room, draw.randint(0, 6))]
+        del waiting[: len(coming)]
+        if coming:
+            stream.admit([(i, sentences[i]) for i in coming])
+            running.update(coming)
+        if running and draw.random() < 0.2:
+            gone = draw.choice(sorted(running))
+            stream.leave(gone)
+            running.discard(gone)
+            dropped.add(gone)
+        if running:
+            for i, hypotheses in stream.step():
+                found[i] = hypotheses
+                running.discard(i)
+    assert len(dropped) > 5
+    assert len(found) + len(dropped) == 120
+    assert len(stream) == 0
+    assert stream.room == stream.places
+    assert all(found[i] == wanted[i] for i in found)
+
+
+@pytest.mark.parametrize("beam", [1, 4])
+def test_what_is_agreed_only_grows_and_is_how_the_translation_begins(
+    plain: Engine, beam: int
+) -> None:
+    options = SearchOptions(beam=beam, max_extra=12)
+    sentences = sources(20)
+    stream = OpenEngine(plain, 40).stream(options)
+    stream.admit(list(enumerate(sentences)))
+    agreed: dict[int, list[int]] = {i: [] for i in range(20)}
+    most = 0
+    while len(stream):
+        for i, found in stream.step():
+            assert found[0].ids[: len(agreed[i])] == agreed[i]
+            agreed.pop(i)
+        for i, before in agreed.items():
+            agreed[i] = stream.agreed(i)
+            assert agreed[i][: len(before)] == before
+            most = max(most, len(agreed[i]))
+    assert most > 3, "something was known before the end"
+
+
+def test_a_hypothesis_that_has_ended_must_agree_too(plain: Engine) -> None:
+    stream = OpenEngine(plain, 40).stream(SearchOptions(beam=1, max_extra=12))
+    stream.admit([(7, sources(1)[0])])
+    for _ in range(4):
+        assert stream.step() == []
+    begun = stream.agreed(7)
+    assert len(begun) == 4
+    stream._search.pools[stream._active[7]] = [(-1.0, -1.0, [*begun[:2], FIRST, FIRST])]
+    assert begun[2] != FIRST
+    assert stream.agreed(7) == begun[:2]
