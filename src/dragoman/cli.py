@@ -22,6 +22,7 @@ from dragoman import (
     cli_inspect,
     cli_interop,
     cli_serve,
+    cli_shortlist,
     cli_translate,
     cli_trees,
 )
@@ -355,6 +356,7 @@ def average(
 app.command()(cli_translate.translate)
 app.command()(cli_translate.score)
 app.command()(cli_translate.quantize)
+app.command()(cli_shortlist.shortlist)
 app.command()(cli_translate.alternatives)
 app.command()(cli_interop.export)
 app.command("import")(cli_interop.import_model)

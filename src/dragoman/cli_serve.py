@@ -46,7 +46,10 @@ def serve(
         "auto"
     ),
     precision: Annotated[
-        str, typer.Option(help="On a CPU: float32, int8, or auto: int8 if the model allows.")
+        str,
+        typer.Option(
+            help="auto: int8 on a CPU, bf16 on a GPU, if the model allows; or float32, int8."
+        ),
     ] = "auto",
 ) -> None:
     """Serve models over HTTP, in LibreTranslate's dialect, DeepL's and our own; docs/serving.md."""

@@ -76,10 +76,16 @@ def translate(
     out: Annotated[Path | None, typer.Option(help="With --engine: where the results go.")] = None,
     workers: Annotated[int | None, typer.Option(help="With --engine: how many translate.")] = None,
     part: Annotated[int, typer.Option(help="With --engine: lines of a part.")] = 2000,
-    window: Annotated[int, typer.Option(help="Lines read before the first is written.")] = 2000,
+    window: Annotated[
+        int | None,
+        typer.Option(help="Lines read before the first is written; default: 2000, on a GPU 20000."),
+    ] = None,
     device: Device = "auto",
     precision: Annotated[
-        str, typer.Option(help="On a CPU: float32, int8, or auto: int8 if the model allows.")
+        str,
+        typer.Option(
+            help="auto: int8 on a CPU, bf16 on a GPU, if the model allows; or float32, int8."
+        ),
     ] = "auto",
     draft: Annotated[
         Path | None,
@@ -87,6 +93,9 @@ def translate(
             metavar="MODEL", help="A small model that guesses ahead; --window 1 --beam 1."
         ),
     ] = None,
+    shortlist: Annotated[
+        bool, typer.Option("--shortlist", help="Look at likely pieces; see dragoman shortlist.")
+    ] = False,
     interactive: Annotated[
         bool, typer.Option("--interactive", "-i", help="Ask for lines at a prompt; :help there.")
     ] = False,
@@ -121,8 +130,10 @@ def translate(
             raise ConfigError(
                 "--engine writes a line for a line; leave out --n-best, --sample and alignments"
             )
-        if precision != "auto" or draft is not None:
-            raise ConfigError("--engine chooses how to compute; leave out --precision and --draft")
+        if precision != "auto" or draft is not None or shortlist:
+            raise ConfigError(
+                "--engine chooses how to compute; leave out --precision, --draft and --shortlist"
+            )
         cli_bulk.translate_files(
             [model, *(with_ or ())],
             files or [],
@@ -138,6 +149,8 @@ def translate(
     translator = load_translator(
         model, *(with_ or ()), device=device, precision=precision, draft=draft
     )
+    if shortlist:
+        translator.use_shortlist()
     if draft is not None and (beam or translator.config.search.beam) != 1:
         raise ConfigError("--draft is of greedy search; say --beam 1")
     if (align or alignments) and not translator.aligns:

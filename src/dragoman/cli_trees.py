@@ -47,12 +47,18 @@ def parse(
     svg: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Also draw each as DIR/LINE.svg.")
     ] = None,
-    window: Annotated[int, typer.Option(help="Lines read before the first is written.")] = 2000,
+    window: Annotated[
+        int | None,
+        typer.Option(help="Lines read before the first is written; default: 2000, on a GPU 20000."),
+    ] = None,
     device: Annotated[str, typer.Option(help="cpu, cuda, or auto: the GPU if there is one.")] = (
         "auto"
     ),
     precision: Annotated[
-        str, typer.Option(help="On a CPU: float32, int8, or auto: int8 if the model allows.")
+        str,
+        typer.Option(
+            help="auto: int8 on a CPU, bf16 on a GPU, if the model allows; or float32, int8."
+        ),
     ] = "auto",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:

@@ -13,7 +13,7 @@ from dragoman.model_directory import LoadedModel
 from dragoman.search import SamplingOptions, SearchOptions
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.translate.decoding import Decoder
-from dragoman.translate.engine.opening import Precision, add_draft, open_models
+from dragoman.translate.engine.opening import Precision, add_draft, add_shortlist, open_models
 from dragoman.translate.glossary import Glossary
 from dragoman.translate.searcher import Searcher, best_window
 from dragoman.translate.translation import Alternative, Request, Scored, Settings, Translation
@@ -63,6 +63,10 @@ class Translator:
         from dragoman.models.ensemble import Ensemble
 
         return Ensemble([first, *others])
+
+    def use_shortlist(self) -> None:
+        """Look only at the pieces that the model's shortlist has for a text, from now on."""
+        add_shortlist(self._loaded[0], self._engine)
 
     @overload
     def translate(self, text: str, **options: Any) -> Translation: ...
@@ -264,14 +268,19 @@ def load(
     device: str = "auto",
     precision: Precision = "auto",
     draft: Path | str | None = None,
+    shortlist: bool = False,
 ) -> Translator:
     """The translator in a model directory, or the one of a run; of several, their ensemble.
 
     `auto` is int8 on a CPU and bf16 on a GPU wherever the engine there can compute the model. On a
     CPU a `draft`, a smaller model of the same pieces, makes greedy search faster where texts come
-    one by one; what is found is the same.
+    one by one; what is found is the same. With its `shortlist` a model looks only at the pieces
+    that a text may need, and some translations change.
     """
     loaded, engine = open_models((path, *others), device, precision)
     if draft is not None:
         add_draft(loaded[0], engine, draft)
-    return Translator(*loaded, engine=engine)
+    translator = Translator(*loaded, engine=engine)
+    if shortlist:
+        translator.use_shortlist()
+    return translator

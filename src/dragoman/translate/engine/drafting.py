@@ -19,6 +19,7 @@ from dragoman.search.hypotheses import SearchOptions
 from dragoman.text.symbols import BOS, EOS
 from dragoman.translate.engine import native
 from dragoman.translate.engine.language import Flags, Ints, Language
+from dragoman.translate.engine.narrow import Narrow
 from dragoman.translate.engine.search import GreedySearch
 from dragoman.translate.engine.slots import NOTHING, Job, Pieces
 
@@ -42,10 +43,11 @@ class DraftedSearch(GreedySearch):
         *,
         draft: native.Model,
         guesses: int = GUESSES,
+        narrow: Narrow | None = None,
         **places: Any,
     ) -> None:
         """See Slots; `guesses` at a time, of the model `draft`."""
-        super().__init__(model, options, language, **places)
+        super().__init__(model, options, language, narrow=narrow, **places)
         outputs = draft.projection.outputs
         self.guesser = _Guesser(draft, options, Language(options.beam, outputs), **places)
         self.guesses = guesses

@@ -12,16 +12,19 @@ import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event, Lock
-from typing import Final
+from typing import Any, Final
 
 from dragoman.config import ModelConfig
+from dragoman.errors import ConfigError
 from dragoman.search.hypotheses import Hypothesis, SearchOptions, checked, nothing
 from dragoman.search.rules import Yields
 from dragoman.translate.engine import native
 from dragoman.translate.engine.drafting import DraftedSearch
 from dragoman.translate.engine.language import Language
+from dragoman.translate.engine.narrow import Narrow
 from dragoman.translate.engine.packing import Packed, Weights, bind, pack, why_not
 from dragoman.translate.engine.search import BeamSearch, GreedySearch
+from dragoman.translate.engine.shortlist import Shortlist
 from dragoman.translate.engine.slots import Job, Slots
 from dragoman.translate.engine.trees import Trees
 
@@ -47,11 +50,19 @@ class Engine:
         self.workers = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
         self.draft: Engine | None = None
         """A smaller model of the same pieces that guesses ahead, where sentences are few."""
+        self.narrow: Narrow | None = None
+        """Which pieces each sentence needs, if not all are looked at."""
 
     @classmethod
     def of(cls, weights: Weights, config: ModelConfig, targets: int) -> Engine:
         """From a model's own weights."""
         return cls(pack(weights, config, targets), config, targets)
+
+    def take(self, shortlist: Shortlist | None) -> None:
+        """Look only at the pieces of a shortlist from now on; at all with None."""
+        if not hasattr(native.kernel(), "dragoman_narrows"):
+            raise ConfigError("the kernel was compiled before shortlists; install Dragoman again")
+        self.narrow = None if shortlist is None else Narrow(self._packed, shortlist)
 
     def serves(self, options: SearchOptions) -> bool:
         """Whether this is a search the engine knows: no floor, no groups, a beam that it has."""
@@ -99,14 +110,17 @@ class Engine:
                 if yields is None
                 else Trees(yields, slots, options.beam, outputs)
             )
-            places = {"slots": slots, "longest": longest, "helpers": helpers}
+            places: Any = {"slots": slots, "longest": longest, "helpers": helpers}
+            narrow = self.narrow if yields is None else None
             searcher: Slots
             if draft is not None:
                 model = draft._model
-                searcher = DraftedSearch(self._model, options, language, draft=model, **places)
+                searcher = DraftedSearch(
+                    *(self._model, options, language), draft=model, narrow=narrow, **places
+                )
             else:
                 kind = GreedySearch if options.beam == 1 else BeamSearch
-                searcher = kind(self._model, options, language, **places)
+                searcher = kind(self._model, options, language, narrow=narrow, **places)
             for number, found in searcher.run(iter(queue)):
                 results[number] = found or [nothing([])]
 

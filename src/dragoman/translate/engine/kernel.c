@@ -64,6 +64,8 @@ int dragoman_choose(int most) {
     return 0;
 }
 
+int dragoman_narrows(void) { return 1; } /* a step can look at parts of the projection */
+
 Scratch *dragoman_scratch(int helpers) {
     Scratch *scratch = calloc(1, sizeof(Scratch));
     if (scratch && helpers > 0) scratch->team = gather(helpers);

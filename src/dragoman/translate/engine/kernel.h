@@ -369,9 +369,10 @@ static float NAME(tops)(const float *x, int count, float *best) {
     return most;
 }
 
-/* the outputs from `from` on, at most CHUNK, of row r: their part in its sum, and its candidates */
-static void NAME(consider)(const Model *m, const Rows *rows, int r, float *own, int from, int count,
-                           NAME(Running) *running, Found *found) {
+/* outputs that are looked at together, at most CHUNK, of row r: their part in its sum, and its
+   candidates; names has their ids, or is NULL, and they are the ids from `from` on */
+static void NAME(consider)(const Model *m, const Rows *rows, int r, float *own, const int *names,
+                           int from, int count, NAME(Running) *running, Found *found) {
     const int C = rows->candidates;
     float best[CHUNK / 64], most = NAME(tops)(own, count, best);
     NAME(Running) *here = &running[r];
@@ -384,8 +385,8 @@ static void NAME(consider)(const Model *m, const Rows *rows, int r, float *own, 
     here->sum += sum;
     if (rows->allowed) { /* what may not follow has its part in the sum all the same */
         const uint8_t *allowed = rows->allowed + (size_t)r * rows->kind_count;
-        const int *kinds = rows->kinds + from;
-        for (int i = 0; i < count; i++) own[i] = allowed[kinds[i]] ? own[i] : -1e30f;
+        for (int i = 0; i < count; i++)
+            own[i] = allowed[rows->kinds[names ? names[i] : from + i]] ? own[i] : -1e30f;
         NAME(tops)(own, count, best);
     }
     float *scores = found->log_probs + (size_t)r * C;
@@ -393,7 +394,7 @@ static void NAME(consider)(const Model *m, const Rows *rows, int r, float *own, 
     for (int b = 0; b < count / 64; b++) {
         if (best[b] <= scores[C - 1]) continue;
         for (int i = 64 * b; i < 64 * b + 64; i++) {
-            int id = rows->names ? rows->names[from + i] : from + i;
+            int id = names ? names[i] : from + i;
             if (own[i] <= scores[C - 1] || (id < m->first && id != m->eos)) continue;
             int at = C - 1;
             for (; at > 0 && own[i] > scores[at - 1]; at--) {
@@ -406,32 +407,67 @@ static void NAME(consider)(const Model *m, const Rows *rows, int r, float *own, 
     }
 }
 
+/* all outputs of l, of R rows: those from r on, or `which` */
+static void NAME(look_through)(const Model *m, Scratch *s, const Rows *rows, const Linear *l,
+                               const int *names, const uint8_t *q, const float *scales, int R, int r,
+                               const int *which, NAME(Running) *running, Found *found) {
+    const int chunk = R <= 8 ? LARGE : CHUNK;
+    float *logits = room(s, 10, sizeof(float) * R * chunk);
+    for (int from = 0; from < l->outputs; from += chunk) {
+        int to = from + chunk < l->outputs ? from + chunk : l->outputs;
+        NAME(shared_product)(s, l, q, scales, R, from, to, logits, chunk);
+        for (int i = 0; i < R; i++)
+            for (int at = from; at < to; at += CHUNK) /* sums must not depend on R */
+                NAME(consider)(m, rows, which ? which[i] : r + i, logits + (size_t)i * chunk + (at - from),
+                               names ? names + at : NULL, at, to - at < CHUNK ? to - at : CHUNK, running,
+                               found);
+    }
+}
+
+static void NAME(begin)(const Model *m, const Rows *rows, int r, NAME(Running) *running, Found *found) {
+    const int C = rows->candidates;
+    running[r].most = -1e30f;
+    running[r].sum = 0;
+    for (int c = r * C; c < (r + 1) * C; c++) {
+        found->log_probs[c] = -1e30f;
+        found->ids[c] = m->eos;
+    }
+}
+
+/* the rows whose best is not sure are looked at again, with all outputs of the model */
+static void NAME(look_again)(const Model *m, Scratch *s, const Rows *rows, uint8_t *q, float *scales,
+                             NAME(Running) *running, Found *found) {
+    const int K = m->projection.inputs;
+    int *which = room(s, 12, sizeof(int) * rows->chosen), count = 0;
+    for (int r = 0; r < rows->chosen; r++) {
+        float best = found->log_probs[r * rows->candidates] - running[r].most;
+        if (NAME(exponential)(best) >= rows->sure * running[r].sum) continue;
+        NAME(begin)(m, rows, r, running, found);
+        memmove(q + (size_t)count * K, q + (size_t)r * K, K);
+        scales[count] = scales[r];
+        which[count++] = r;
+    }
+    if (count)
+        NAME(look_through)(m, s, rows, &m->projection, NULL, q, scales, count, 0, which, running, found);
+}
+
 /* the best candidates of each row, and the logarithm of the sum over all */
 static void NAME(choose)(const Model *m, Scratch *s, const Rows *rows, const float *x, Found *found) {
     const Linear *l = rows->projection;
     const int R = rows->chosen, C = rows->candidates, K = l->inputs;
     uint8_t *q = room(s, 0, (size_t)R * K);
     float *scales = room(s, 1, sizeof(float) * R);
-    const int chunk = R <= 8 ? LARGE : CHUNK;
-    float *logits = room(s, 10, sizeof(float) * R * chunk);
     NAME(Running) *running = room(s, 11, sizeof(NAME(Running)) * R);
     NAME(quantize)(x, K, R, K, q, scales);
-    for (int r = 0; r < R; r++) {
-        running[r].most = -1e30f;
-        running[r].sum = 0;
-        for (int c = 0; c < C; c++) {
-            found->log_probs[r * C + c] = -1e30f;
-            found->ids[r * C + c] = m->eos;
-        }
+    for (int r = 0; r < R; r++) NAME(begin)(m, rows, r, running, found);
+    NAME(look_through)(m, s, rows, l, rows->names, q, scales, R, 0, NULL, running, found);
+    for (int r = 0, next = 0; rows->own && r < R; r = next) {
+        int sentence = rows->hypotheses[r] / rows->beams;
+        for (next = r + 1; next < R && rows->hypotheses[next] / rows->beams == sentence;) next++;
+        NAME(look_through)(m, s, rows, &rows->own[sentence], rows->own_names[sentence], q + (size_t)r * K,
+                           scales + r, next - r, r, NULL, running, found);
     }
-    for (int from = 0; from < l->outputs; from += chunk) {
-        int to = from + chunk < l->outputs ? from + chunk : l->outputs;
-        NAME(shared_product)(s, l, q, scales, R, from, to, logits, chunk);
-        for (int r = 0; r < R; r++)
-            for (int at = from; at < to; at += CHUNK) /* sums must not depend on R */
-                NAME(consider)(m, rows, r, logits + (size_t)r * chunk + (at - from), at,
-                               to - at < CHUNK ? to - at : CHUNK, running, found);
-    }
+    if (rows->own && rows->sure > 0) NAME(look_again)(m, s, rows, q, scales, running, found);
     for (int r = 0; r < R; r++) {
         float total = running[r].most + logf(running[r].sum);
         for (int c = 0; c < C; c++) found->log_probs[r * C + c] -= total;

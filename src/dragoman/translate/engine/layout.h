@@ -51,9 +51,12 @@ typedef struct {
     int64_t cache_cells;
     const Linear *projection; /* the model's, or a part of it */
     const int *names;         /* the ids of its outputs; NULL: they are their places */
-    const int *kinds;         /* of its outputs */
+    const int *kinds;         /* of ids */
     const uint8_t *allowed;   /* [chosen][kind_count]: which may follow; NULL: all */
     int kind_count;
+    const Linear *own;        /* of each sentence, a part that only it has; NULL: there is none */
+    const int **own_names;    /* the ids of these outputs */
+    float sure;               /* a best piece less probable than this in its parts is looked for in all */
 } Rows;
 
 typedef struct {
@@ -61,7 +64,7 @@ typedef struct {
     float *log_probs; /* the same */
 } Found;
 
-#define ROOMS 12
+#define ROOMS 13
 typedef struct {
     void *room[ROOMS];
     size_t size[ROOMS];

@@ -100,6 +100,9 @@ class Rows(ctypes.Structure):
         ("projection", POINTER(Linear)),
         *((name, c_void_p) for name in ("names", "kinds", "allowed")),
         ("kind_count", c_int),
+        ("own", POINTER(Linear)),
+        ("own_names", POINTER(c_void_p)),
+        ("sure", c_float),
     )
 
 

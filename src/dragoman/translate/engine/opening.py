@@ -11,9 +11,10 @@ from dragoman.memory import keep_freed_memory
 from dragoman.model_directory import LoadedModel, load_model, open_model
 from dragoman.translate.device import pick
 from dragoman.translate.engine import Engine, open_engine, why_no_engine
+from dragoman.translate.engine.shortlist import open_shortlist
 from dragoman.translate.searcher import Searcher
 
-__all__ = ["Precision", "add_draft", "open_models"]
+__all__ = ["Precision", "add_draft", "add_shortlist", "open_models"]
 
 Precision = Literal["auto", "int8", "float32"]
 """In which numbers to compute; int8 is a CPU's."""
@@ -73,3 +74,12 @@ def add_draft(loaded: LoadedModel, engine: Searcher | None, path: Path | str) ->
     if obstacle := why_no_engine(draft.config.model):
         raise ConfigError(f"{draft.path}: no int8 ({obstacle}), and so no draft")
     engine.draft = open_engine(draft)
+
+
+def add_shortlist(loaded: LoadedModel, engine: Searcher | None) -> None:
+    """Let the engine look only at the pieces that the model's shortlist has for a sentence."""
+    if not isinstance(engine, Engine):
+        raise ConfigError(
+            f"{loaded.path}: takes no shortlist, which is for int8 on a CPU; leave it out"
+        )
+    engine.take(open_shortlist(loaded))

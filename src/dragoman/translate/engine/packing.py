@@ -18,7 +18,18 @@ from dragoman.errors import ModelError
 from dragoman.text.symbols import EOS, FIRST
 from dragoman.translate.engine import native
 
-__all__ = ["LINE", "Packed", "Weights", "bind", "pack", "sinusoids", "why_not"]
+__all__ = [
+    "BLOCK",
+    "LINE",
+    "NEVER",
+    "Packed",
+    "Weights",
+    "bind",
+    "lines",
+    "pack",
+    "sinusoids",
+    "why_not",
+]
 
 BLOCK: Final = 64
 LINE: Final = 64
@@ -121,7 +132,7 @@ def _matrix(
     offset: NDArray[Any] = np.zeros(blocks * BLOCK, np.int32)
     bias: NDArray[Any] = np.full(blocks * BLOCK, padding, np.float32)
     bias[:outputs] = 0.0 if bias_N is None else bias_N[:outputs]
-    packed = _lines(blocks * BLOCK * inputs).reshape(blocks, inputs // 4, BLOCK, 4)
+    packed = lines(blocks * BLOCK * inputs).reshape(blocks, inputs // 4, BLOCK, 4)
     for first in range(0, blocks, AT_ONCE):
         last = min(first + AT_ONCE, blocks)
         rows = slice(first * BLOCK, min(last * BLOCK, outputs))
@@ -140,7 +151,7 @@ def _matrix(
     }
 
 
-def _lines(size: int) -> NDArray[np.int8]:
+def lines(size: int) -> NDArray[np.int8]:
     """Room for so many weights, from the beginning of a line on."""
     room = np.empty(size + LINE, np.int8)
     start = -room.ctypes.data % LINE

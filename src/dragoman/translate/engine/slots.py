@@ -21,6 +21,7 @@ from dragoman.text.symbols import BOS, EOS
 from dragoman.translate.engine import native
 from dragoman.translate.engine.cells import PAGE, Cells
 from dragoman.translate.engine.language import Flags, Ints, Language
+from dragoman.translate.engine.narrow import Narrow, Parts
 
 __all__ = ["NOTHING", "Floats", "Job", "Pieces", "Slots"]
 
@@ -64,12 +65,15 @@ class Slots(ABC):
         slots: int,
         longest: int,
         helpers: int = 0,
+        narrow: Narrow | None = None,
     ) -> None:
         """`slots` sentences at a time, of at most `longest` target pieces.
 
-        `helpers` are threads that share in each product.
+        `helpers` are threads that share in each product. With `narrow` the pieces to choose from
+        are each sentence's own.
         """
         self.model, self.options, self.language, self.slots = model, options, language, slots
+        self.parts = None if narrow is None else Parts(narrow, slots)
         self.library = native.kernel()
         self.scratch = self.library.dragoman_scratch(helpers)
         self.width = 2 * model.heads * model.d_k
@@ -133,7 +137,9 @@ class Slots(ABC):
         lengths = np.array([len(one) for one in ids], np.int32)
         flat = np.array([i for one in ids for i in one], np.int32)
         memories: Memories = []
-        for place, (slot, (name, _, ceiling)) in enumerate(zip(slots, coming, strict=True)):
+        for place, (slot, (name, source, ceiling)) in enumerate(zip(slots, coming, strict=True)):
+            if self.parts is not None:
+                self.parts.admit(slot, source)
             size = self.model.decoder_layers * int(lengths[place]) * self.width
             memory = self.kept[slot] = np.empty(size, np.uint16)
             self.memories[slot] = memory.ctypes.data_as(ctypes.POINTER(ctypes.c_uint16))
@@ -166,6 +172,8 @@ class Slots(ABC):
     def _leave(self, slot: int) -> list[Hypothesis]:
         self.cells.give_back(self.pages[slot])
         self.pages[slot], self.kept[slot] = [], None
+        if self.parts is not None:
+            self.parts.leave(slot)
         self.free.append(slot)
         return [Hypothesis(ids, score, total) for score, total, ids in self.pools[slot]]
 
@@ -219,6 +227,8 @@ class Slots(ABC):
         if allowed_XC is not None:
             rows.kinds, rows.allowed = self.language.kinds.ctypes.data, allowed_XC.ctypes.data
             rows.kind_count = allowed_XC.shape[1]
+        if self.parts is not None:
+            self.parts.narrow(rows)
         out = native.Found(found_XC.ctypes.data, log_probs_XC.ctypes.data)
         self.library.dragoman_step(self.model, self.scratch, rows, out)
         return found_XC, log_probs_XC
