@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test drill format clean
+.PHONY: demo test thorough drill format clean
 
 demo: $(VENV)/installed
 	$(BIN)/dragoman demo
@@ -13,6 +13,10 @@ test: $(VENV)/installed
 	$(BIN)/ruff check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/pytest -n 2 --dist loadscope -m "not thorough"
+
+# Also what takes minutes more: kernels in Triton's interpreter, the page in a browser, fuzzing.
+thorough: $(VENV)/installed
 	$(BIN)/pytest -n 2 --dist loadscope
 
 # Kills a run 200 times, resumes it, and compares every byte: docs/checkpoints.md. Minutes.

@@ -36,6 +36,7 @@ from dragoman.translate.gpu.weights import Matrix, Norm, Stage, Weights
 Make = Callable[..., Model]
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+THOROUGH = pytest.mark.thorough
 LENGTHS = [5, 1, 20, 9]
 """Of the sources; the third is fresh when the others have gone some steps."""
 
@@ -104,7 +105,14 @@ def pool(slots: Slots, slot: int) -> list[tuple[list[int], float, float]]:
 
 @pytest.mark.parametrize(
     ("beams", "best", "steps", "extra"),
-    [(1, 1, 4, 8), (3, 1, 0, 8), (3, 2, 3, 3), (4, 4, 5, 9), (5, 1, 34, 15)],
+    [
+        (1, 1, 4, 8),
+        (3, 2, 3, 3),
+        *(
+            pytest.param(*one, marks=THOROUGH)
+            for one in [(3, 1, 0, 8), (4, 4, 5, 9), (5, 1, 34, 15)]
+        ),
+    ],
 )
 def test_a_step_by_kernels_is_the_plain_step(
     beams: int, best: int, steps: int, extra: int, make: Make
@@ -274,6 +282,7 @@ def test_products_in_bf16_are_summed_in_full_precision(rows: int) -> None:
     torch.testing.assert_close(found, x.float() @ matrix.weight.float().t(), atol=1e-4, rtol=1e-4)
 
 
+@THOROUGH
 @pytest.mark.parametrize(("order", "beams"), [("brackets", 1), ("in-order", 4), ("bottom-up", 3)])
 def test_a_step_of_trees_by_kernels_is_the_plain_step(order: str, beams: int, make: Make) -> None:
     if order == "bottom-up":

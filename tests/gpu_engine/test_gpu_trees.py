@@ -38,7 +38,7 @@ def assert_same(found: list[list[Hypothesis]], wanted: list[list[Hypothesis]]) -
 
 
 @pytest.mark.parametrize("announced", [False, True], ids=["alone", "announced"])
-@pytest.mark.parametrize("beam", [1, 4, 21])
+@pytest.mark.parametrize("beam", [1, 4, pytest.param(21, marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("order", ORDERS)
 def test_trees_are_those_of_the_plain_search(
     order: str, beam: int, announced: bool, make: Make
@@ -77,7 +77,7 @@ def test_a_beam_wider_than_what_may_follow_finds_all_there_is(make: Make) -> Non
 
 
 @pytest.mark.parametrize("beam", [1, 3])
-@pytest.mark.parametrize("slots", [1, 16, None])
+@pytest.mark.parametrize("slots", [pytest.param(1, marks=pytest.mark.thorough), 16, None])
 def test_neither_neighbours_nor_recordings_change_a_tree(
     slots: int | None, beam: int, make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -369,6 +369,7 @@ def test_a_model_that_cannot_be_scored_leaves_the_others_alone(
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_two_contenders_on_a_small_phrasebook(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -49,6 +49,7 @@ def test_the_examples_are_answered(service: Service) -> None:
     assert tried >= 9
 
 
+@pytest.mark.thorough
 def test_no_request_that_can_be_written_is_a_5xx(outside: Callable[..., Process]) -> None:
     """Or answered in a way that is not described."""
     schemathesis = pytest.importorskip("schemathesis", reason="fuzzing needs schemathesis")

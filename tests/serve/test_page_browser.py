@@ -27,7 +27,10 @@ CHROMIUM = next(
      if (path := shutil.which(name))),
     None,
 )  # fmt: skip
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="browser tests need Chromium; none here")
+pytestmark = [
+    pytest.mark.skipif(CHROMIUM is None, reason="browser tests need Chromium; none here"),
+    pytest.mark.thorough,
+]
 TEXT = "the red dog sees the big tree"
 
 
