@@ -26,6 +26,7 @@ from dragoman import (
     cli_translate,
     cli_trees,
 )
+from dragoman.cli_options import Device, Json
 from dragoman.cli_paper import paper_app
 from dragoman.console import (
     counter,
@@ -91,9 +92,6 @@ Set = Annotated[
 Languages = Annotated[
     str | None, typer.Option(metavar="EN,DE", help="Codes of source and target, if names tell not.")
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Device = Annotated[str, typer.Option(help="cpu, cuda, or auto: the GPU if there is one.")]
-Model = Annotated[Path, typer.Argument(help="A model directory, or a run's.")]
 
 
 def _version(asked: bool) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dragoman.cli_options import Json, Model
 from dragoman.console import read_lines, say, show
 from dragoman.errors import ConfigError, DataError, ModelError
 
@@ -25,7 +26,7 @@ __all__ = ["bench_translate"]
 
 
 def bench_translate(
-    model: Annotated[Path, typer.Argument(help="A model directory, or a run's.")],
+    model: Model,
     source: Annotated[Path, typer.Option(help="Sentences to translate, one a line.")],
     reference: Annotated[Path | None, typer.Option(help="Their translations, for BLEU.")] = None,
     against: Annotated[
@@ -45,7 +46,7 @@ def bench_translate(
     out: Annotated[
         Path | None, typer.Option(help="Keep converted models here; default: they are removed.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Time translation on a CPU, in int8 and float32, and others with the same model.
 

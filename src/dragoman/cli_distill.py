@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from dragoman.cli_options import Json
 from dragoman.console import counter, show, teller
 
 __all__ = ["distill"]
@@ -63,7 +64,7 @@ def distill(
         str, typer.Option(help="To translate on: cpu, cuda, or auto: the GPU if any.")
     ] = "auto",
     quiet: Annotated[bool, typer.Option("--quiet", help="Say only what matters.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Translate the training sources with a teacher, and train a fast student on that.
 

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from dragoman.cli_options import Device, Model
 from dragoman.console import load_translator, show
 from dragoman.errors import ConfigError
 
@@ -14,15 +15,13 @@ __all__ = ["inspect"]
 
 
 def inspect(
-    model: Annotated[Path, typer.Argument(help="A model directory, or a run's.")],
+    model: Model,
     sentence: Annotated[str, typer.Argument(help="A sentence.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="The page to write, an .html file.")],
     translation: Annotated[
         str | None, typer.Option(help="What it is translated to; default: the model's own.")
     ] = None,
-    device: Annotated[str, typer.Option(help="cpu, cuda, or auto: the GPU if there is one.")] = (
-        "auto"
-    ),
+    device: Device = "auto",
 ) -> None:
     """Write a page that shows attention, the search and the numbers of one sentence.
 

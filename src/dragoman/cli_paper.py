@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dragoman.cli_options import Device, Json
 from dragoman.console import load_translator, say, show
 from dragoman.errors import ConfigError
 
@@ -25,7 +26,6 @@ Data = Annotated[
     Path | None, typer.Option(metavar="DIR", help="A corpus, as dragoman prepare makes it.")
 ]
 Jobs = Annotated[int | None, typer.Option(help="Models trained at the same time.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 HERE = Path("runs/paper")
 
 
@@ -46,9 +46,7 @@ def table1(
     out: Out = HERE,
     longest: Annotated[int, typer.Option(help="The longest sentence.")] = 4096,
     widest: Annotated[int, typer.Option(help="The widest layer.")] = 512,
-    device: Annotated[str, typer.Option(help="cpu, cuda, or auto: the GPU if there is one.")] = (
-        "cpu"
-    ),
+    device: Device = "cpu",
     as_json: Json = False,
 ) -> None:
     """What a layer costs: operations, time, sequential steps, paths.
@@ -194,9 +192,7 @@ def figures(
     ),
     head: Annotated[list[int] | None, typer.Option(help="From 1; may be given again.")] = None,
     pieces: Annotated[bool, typer.Option("--pieces", help="Show pieces, not words.")] = False,
-    device: Annotated[str, typer.Option(help="cpu, cuda, or auto: the GPU if there is one.")] = (
-        "auto"
-    ),
+    device: Device = "auto",
     out: Out = HERE,
 ) -> None:
     """Figures 3 to 5, positions, the learning rate, and why √d_k."""

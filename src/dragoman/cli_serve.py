@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from dragoman.cli_options import Device, Precision
 from dragoman.errors import ConfigError
 
 __all__ = ["serve"]
@@ -42,15 +43,8 @@ def serve(
     linger: Annotated[
         float, typer.Option(help="Seconds between not ready and deaf, at the end.")
     ] = 1.0,
-    device: Annotated[str, typer.Option(help="cpu, cuda, or auto: the GPU if there is one.")] = (
-        "auto"
-    ),
-    precision: Annotated[
-        str,
-        typer.Option(
-            help="auto: int8 on a CPU, bf16 on a GPU, if the model allows; or float32, int8."
-        ),
-    ] = "auto",
+    device: Device = "auto",
+    precision: Precision = "auto",
 ) -> None:
     """Serve models over HTTP, in LibreTranslate's dialect, DeepL's and our own; docs/serving.md."""
     try:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dragoman.cli_options import Json, Model
 from dragoman.console import counter, show
 from dragoman.errors import DataError
 
@@ -22,7 +23,7 @@ __all__ = ["shortlist"]
 
 
 def shortlist(
-    model: Annotated[Path, typer.Argument(help="A model directory, or a run's.")],
+    model: Model,
     files: Annotated[
         list[Path],
         typer.Argument(help="Its training pairs: aligned files, or what dragoman prepare made."),
@@ -34,7 +35,7 @@ def shortlist(
     sentences: Annotated[
         int, typer.Option(min=1, help="Validation sentences it is tried on.")
     ] = 500,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """List the pieces a translation may need by those of its source, for faster decoding.
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 import typer
 
 from dragoman import cli_bulk
+from dragoman.cli_options import Device, Json, Model, Precision
 from dragoman.console import load_translator, read_lines, show
 from dragoman.errors import ConfigError, DataError, ModelError
 
@@ -21,9 +22,6 @@ if TYPE_CHECKING:
 
 __all__ = ["alternatives", "quantize", "score", "translate"]
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Device = Annotated[str, typer.Option(help="cpu, cuda, or auto: the GPU if there is one.")]
-Model = Annotated[Path, typer.Argument(help="A model directory, or a run's.")]
 With = Annotated[
     list[Path] | None,
     typer.Option("--with", metavar="MODEL", help="Another model of the same pieces, an ensemble."),
@@ -81,12 +79,7 @@ def translate(
         typer.Option(help="Lines read before the first is written; default: 2000, on a GPU 20000."),
     ] = None,
     device: Device = "auto",
-    precision: Annotated[
-        str,
-        typer.Option(
-            help="auto: int8 on a CPU, bf16 on a GPU, if the model allows; or float32, int8."
-        ),
-    ] = "auto",
+    precision: Precision = "auto",
     draft: Annotated[
         Path | None,
         typer.Option(

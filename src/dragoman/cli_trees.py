@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dragoman.cli_options import Device, Json, Precision
 from dragoman.console import counter, read_lines, say, show, teller
 from dragoman.errors import ConfigError
 
@@ -51,16 +52,9 @@ def parse(
         int | None,
         typer.Option(help="Lines read before the first is written; default: 2000, on a GPU 20000."),
     ] = None,
-    device: Annotated[str, typer.Option(help="cpu, cuda, or auto: the GPU if there is one.")] = (
-        "auto"
-    ),
-    precision: Annotated[
-        str,
-        typer.Option(
-            help="auto: int8 on a CPU, bf16 on a GPU, if the model allows; or float32, int8."
-        ),
-    ] = "auto",
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    device: Device = "auto",
+    precision: Precision = "auto",
+    as_json: Json = False,
 ) -> None:
     """Parse lines into trees; their order and number are kept.
 
@@ -203,7 +197,7 @@ def selftrain(
         str, typer.Option(help="To parse on: cpu, cuda, or auto: the GPU if any.")
     ] = ("auto"),
     quiet: Annotated[bool, typer.Option("--quiet", help="Say only what matters.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Parse raw text, and train a new parser on gold and automatic trees (§6.3).
 

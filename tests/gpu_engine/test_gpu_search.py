@@ -13,11 +13,12 @@ from torch import Tensor
 from dragoman.config import ModelConfig
 from dragoman.errors import ModelError
 from dragoman.models import Model
-from dragoman.models.weights import get_weights
-from dragoman.search import Hypothesis, SearchOptions, search
+from dragoman.search import SearchOptions, search
 from dragoman.search.many import source_rows
 from dragoman.text.symbols import EOS
-from dragoman.translate.gpu import GpuEngine, looks, loop, replay, why_no_gpu_engine
+from dragoman.translate.gpu import looks, loop, replay, why_no_gpu_engine
+
+from .searching import assert_same, engine
 
 Make = Callable[..., Model]
 Sources = Callable[..., list[list[int]]]
@@ -33,20 +34,6 @@ KINDS: dict[str, dict[str, Any]] = {
     "wide heads": {"d_k": 24, "d_v": 24},
     "more layers below than above": {"encoder_layers": 3, "decoder_layers": 1},
 }
-
-
-def engine(model: Model, slots: int | None = 8, **settings: Any) -> GpuEngine:
-    found = GpuEngine(get_weights(model), model.config, model.targets, "cpu", **settings)  # type: ignore[arg-type]
-    found.slots = slots
-    return found
-
-
-def assert_same(found: list[list[Hypothesis]], wanted: list[list[Hypothesis]]) -> None:
-    for ours, theirs in zip(found, wanted, strict=True):
-        assert [h.ids for h in ours] == [h.ids for h in theirs]
-        for name in ("score", "log_prob"):
-            values = [getattr(h, name) for h in theirs]
-            assert [getattr(h, name) for h in ours] == pytest.approx(values, abs=1e-4)
 
 
 @pytest.mark.parametrize("beam", [1, 4])

@@ -8,33 +8,18 @@ from typing import Any
 import pytest
 
 from dragoman.models import Model
-from dragoman.models.weights import get_weights
-from dragoman.search import Hypothesis, SearchOptions, search
+from dragoman.search import SearchOptions, search
 from dragoman.search.many import source_rows
 from dragoman.search.rules import Yields
 from dragoman.text.symbols import FIRST
 from dragoman.text.trees.actions import Actions
 from dragoman.text.trees.linear import linearisation
-from dragoman.translate.gpu import GpuEngine, replay
+from dragoman.translate.gpu import replay
 
+from .searching import assert_same, engine
 from .trees import CPU, ORDERS, OUTPUTS, assert_trees, plain, sentences, targets
 
 Make = Callable[..., Model]
-
-
-def engine(model: Model, slots: int | None = 4, **settings: Any) -> GpuEngine:
-    config: Any = model.config
-    found = GpuEngine(get_weights(model), config, model.targets, "cpu", **settings)
-    found.slots = slots
-    return found
-
-
-def assert_same(found: list[list[Hypothesis]], wanted: list[list[Hypothesis]]) -> None:
-    for ours, theirs in zip(found, wanted, strict=True):
-        assert [h.ids for h in ours] == [h.ids for h in theirs]
-        for name in ("score", "log_prob"):
-            values = [getattr(h, name) for h in theirs]
-            assert [getattr(h, name) for h in ours] == pytest.approx(values, abs=1e-3)
 
 
 @pytest.mark.parametrize("announced", [False, True], ids=["alone", "announced"])
@@ -47,7 +32,7 @@ def test_trees_are_those_of_the_plain_search(
     sources, yields = sentences(order, words, announced=announced)
     model = make(targets=targets(yields), shared_embeddings=False, output_bias=beam != 4)
     options = SearchOptions(beam=beam, n_best=min(beam, 3), max_extra=30)
-    found = engine(model).search(sources, options, yields)
+    found = engine(model, 4).search(sources, options, yields)
     assert_trees(found, yields)
     assert_same(found, plain(model, sources, yields, options))
 
@@ -58,7 +43,7 @@ def test_where_there_is_hardly_room_the_shortest_tree_is_found(order: str, make:
     model = make(targets=targets(yields), shared_embeddings=False)
     for beam in (1, 3):
         options = SearchOptions(beam=beam, max_extra=0, max_length=9)
-        found = engine(model).search(sources, options, yields)
+        found = engine(model, 4).search(sources, options, yields)
         assert_trees(found, yields)
         assert_same(found, plain(model, sources, yields, options))
         for number, one in enumerate(found):
@@ -70,7 +55,7 @@ def test_a_beam_wider_than_what_may_follow_finds_all_there_is(make: Make) -> Non
     yields = Yields(actions, [1, 2], [[], []], range(0))
     model = make(targets=FIRST + len(actions), shared_embeddings=False)
     options = SearchOptions(beam=8, n_best=8, max_extra=10)
-    one, two = engine(model).search([[9], [9, 8]], options, yields)
+    one, two = engine(model, 4).search([[9], [9, 8]], options, yields)
     assert len(one) == 1
     assert len({tuple(h.ids) for h in two}) == len(two) > 1
     assert_trees([one, two], yields)
@@ -109,7 +94,7 @@ def test_other_actions_have_other_slots(make: Make) -> None:
     options = SearchOptions(beam=2, max_extra=10)
     words = [3, 5]
     model = make(targets=OUTPUTS, shared_embeddings=False)
-    ours = engine(model)
+    ours = engine(model, 4)
     for order in (*ORDERS, ORDERS[0]):
         sources, yields = sentences(order, words, announced=False)
         assert_same(ours.search(sources, options, yields), plain(model, sources, yields, options))

@@ -74,10 +74,7 @@ class Engine:
         options: SearchOptions,
         yields: Yields | None = None,
     ) -> list[list[Hypothesis]]:
-        """The best hypotheses of each sentence, as `dragoman.search.search` finds them.
-
-        With `yields` they are trees over the words of each sentence.
-        """
+        """See Searcher."""
         if not sentences:
             return []
         ceilings = [len(ids) + options.max_extra for ids in sentences]

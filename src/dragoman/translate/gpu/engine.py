@@ -107,10 +107,7 @@ class GpuEngine:
         options: SearchOptions,
         yields: Yields | None = None,
     ) -> list[list[Hypothesis]]:
-        """The best hypotheses of each sentence, as `dragoman.search.search` finds them.
-
-        With `yields` they are trees over the words of each sentence.
-        """
+        """See Searcher."""
         if not sentences:
             return []
         with self._place():

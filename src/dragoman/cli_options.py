@@ -1,0 +1,18 @@
+"""Options and arguments that several commands have."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+__all__ = ["Device", "Json", "Model", "Precision"]
+
+Device = Annotated[str, typer.Option(help="cpu, cuda, or auto: the GPU if there is one.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Model = Annotated[Path, typer.Argument(help="A model directory, or a run's.")]
+Precision = Annotated[
+    str,
+    typer.Option(help="auto: int8 on a CPU, bf16 on a GPU, if the model allows; or float32, int8."),
+]
