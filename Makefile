@@ -15,7 +15,8 @@ test: $(VENV)/installed
 	$(BIN)/lint-imports
 	$(BIN)/pytest -n 2 --dist loadscope -m "not thorough"
 
-# Also what takes minutes more: kernels in Triton's interpreter, the page in a browser, fuzzing.
+# Also what takes minutes more: kernels in Triton's interpreter, the page in a browser, fuzzing,
+# every architecture trained, every way of being killed.
 thorough: $(VENV)/installed
 	$(BIN)/pytest -n 2 --dist loadscope
 

@@ -37,6 +37,8 @@ WITHOUT_ATTENTION = ("feed-forward", "RNN", "GRU", "LSTM", "ByteNet")
 FLOOR = "feed-forward"
 """Sees one source piece at a time: what begins and goes on alike, it cannot tell apart."""
 SLOW_LEARNERS = ("RNN", "GNMT", "ConvS2S")
+LIKE_ANOTHER = ("RNN", "GRU", "LSTM, dot", "GNMT", "experts", "window")
+"""If one of these cannot learn, another one cannot, or `tests/models` says so."""
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +56,13 @@ def settings(tiny: Config, name: str, *assignments: str) -> Config:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ARCHITECTURES)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.thorough] if name in LIKE_ANOTHER else [])
+        for name in ARCHITECTURES
+    ],
+)
 def test_it_learns_32_pairs_by_heart_and_finds_them_again_by_beam(
     name: str, tiny: Config, few: Prepared, tmp_path: Path
 ) -> None:

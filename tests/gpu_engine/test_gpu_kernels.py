@@ -300,6 +300,7 @@ def test_a_step_of_trees_by_kernels_is_the_plain_step(order: str, beams: int, ma
     plain.marks[WORDS] = 4
     plain.marks[MARKS:] = torch.tensor(told)[torch.arange(36) % 3].view(6, 6)
     trees = Trees(yields, weights, plain)
+    trees.begin(torch.arange(5, device=DEVICE), plain.marks[WORDS, :5])
     for _ in range(3):
         step(Arithmetic(weights), plain, 5, stop_early=True, trees=trees)
     ours = copy.deepcopy(plain)

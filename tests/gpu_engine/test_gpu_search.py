@@ -184,6 +184,7 @@ def test_nothing_is_read_before_it_has_arrived(
         before = waits[-1] if waits else None
 
         def wait() -> None:
+            idle.append(wait is waits[-1])
             if before is not None and asked:
                 before()
             for here, there in asked:
@@ -194,6 +195,7 @@ def test_nothing_is_read_before_it_has_arrived(
         return wait
 
     waits: list[Callable[[], None]] = []
+    idle: list[bool] = []
     monkeypatch.setattr(looks, "LITTLE", little)
     for module in (looks, loop):
         monkeypatch.setattr(module, "fetch", fetch)
@@ -203,6 +205,8 @@ def test_nothing_is_read_before_it_has_arrived(
     ours = engine(model, slots)
     assert_same(ours.search(sentences, options), wanted)
     assert_same(ours.search(sentences, options), wanted)
+    assert len(idle) > 20
+    assert sum(idle) <= (2 if little == 0 else 0), "or the device would wait for the host"
 
 
 @pytest.mark.parametrize("count", [1, 20])

@@ -22,13 +22,15 @@ from dragoman.model_directory import save_model
 from dragoman.models import build
 from dragoman.models.weights import get_weights
 from dragoman.search import SearchOptions
+from dragoman.search.rules import Yields
 from dragoman.text.trees.bracketing import bracketing, parse_tree
 from dragoman.text.trees.tokenizer import TreeTokenizer
 from dragoman.text.trees.tree import leaves
 from dragoman.translate import Translator
 from dragoman.translate.engine import Engine, native
 from dragoman.translate.gpu import GpuEngine
-from dragoman.translate.parser import Parse, load_parser
+from dragoman.translate.gpu.replay import Replay
+from dragoman.translate.parser import Parse, Parser, load_parser
 from dragoman.translate.searcher import best_window
 
 from ..conftest import reversals
@@ -150,19 +152,54 @@ def test_a_gpu_is_given_more_lines_at_a_time(
     trained: Path, parser_path: Path, gpu: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[int] = []
-    search = GpuEngine.search
+    found = GpuEngine._found
 
     def counted(self: GpuEngine, sentences: Sequence[Any], *rest: Any) -> Any:
         seen.append(len(sentences))
-        return search(self, sentences, *rest)
+        return found(self, sentences, *rest)
 
-    monkeypatch.setattr(GpuEngine, "search", counted)
+    monkeypatch.setattr(GpuEngine, "_found", counted)
     monkeypatch.setattr(GpuEngine, "window", 3)
     assert len(list(dragoman.load(trained, device=gpu).translate_lines(["a"] * 7, beam=1))) == 7
     assert seen == [3, 3, 1, 0]
     seen.clear()
     assert len(list(load_parser(parser_path, device=gpu).parse_lines(["a"] * 7, beam=1))) == 7
     assert seen == [3, 3, 1]
+
+
+def test_trees_are_made_while_the_engine_goes_on(
+    parser_path: Path, gpu: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours = load_parser(parser_path, device=gpu)
+    assert isinstance(ours._engine, GpuEngine)
+    ours._engine.slots = 1
+    events: list[str] = []
+    step, make = Replay.step, Parser._different
+
+    def stepped(self: Replay, *rest: Any, **more: Any) -> None:
+        events.append("step")
+        step(self, *rest, **more)
+
+    def made(self: Parser, *rest: Any) -> Any:
+        events.append("tree")
+        return make(self, *rest)
+
+    monkeypatch.setattr(Replay, "step", stepped)
+    monkeypatch.setattr(Parser, "_different", made)
+    assert all(ours.parse([["a", "dog"]] * 3, beam=1))
+    first = events.index("tree")
+    assert events[first:].count("step") > first // 2
+
+
+def test_every_word_is_announced_by_its_own_piece(parser_path: Path) -> None:
+    tokenizer = load_parser(parser_path, device="cpu").tokenizer
+    sources = [tokenizer.source(words) for words in SENTENCES if words]
+    found = Yields.of(tokenizer, sources)
+    assert found is not None
+    words = [tokenizer.words_of(source) for source in sources]
+    assert found.announced == [tokenizer.announce(one) for one in words]
+    assert all(found.announced)
+    assert found.words == list(map(len, words))
 
 
 def test_windows_are_as_engines_want_them() -> None:

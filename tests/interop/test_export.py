@@ -48,7 +48,7 @@ OPTIONS = {
         ("model.activation=gelu", "model.shared_embeddings=false"),
         ("model.norm=pre", "model.norm_kind=rms", "model.activation=swiglu"),
     ],
-    # Tracing takes seconds for each layer.
+    # Tracing takes seconds for each layer. The usual options are those of the page's loop.
     "onnx": [
         ("model.positions=learned", "model.shared_embeddings=false", *SHALLOW),
         ("model.positions=rotary", "model.norm_kind=rms", "model.activation=swiglu", *SHALLOW),
@@ -60,7 +60,7 @@ OPTIONS = {
 @pytest.mark.parametrize(
     ("to", "assignments"),
     [
-        pytest.param(to, options, marks=[pytest.mark.slow] if to == "onnx" else [])
+        pytest.param(to, options, marks=[pytest.mark.thorough] if to == "onnx" else [])
         for to, rows in OPTIONS.items()
         for options in rows
     ],

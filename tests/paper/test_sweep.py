@@ -233,6 +233,7 @@ def test_the_small_files_of_a_finished_trial_are_enough_anywhere(
     assert found == moved
 
 
+@pytest.mark.thorough
 def test_what_was_interrupted_goes_on_in_another_place_and_ends_the_same(
     swept: list[Finished],
     trials: list[Trial],
@@ -265,6 +266,7 @@ def test_what_was_interrupted_goes_on_in_another_place_and_ends_the_same(
 # --- side by side ---
 
 
+@pytest.mark.thorough
 def test_two_at_a_time_are_the_same_and_one_that_fails_hinders_no_other(
     swept: list[Finished], trials: list[Trial], tiny: Config, prepared: Prepared, tmp_path: Path
 ) -> None:
@@ -426,7 +428,10 @@ def test_a_run_never_gets_the_same_signal_from_the_terminal_and_from_the_sweep(
     assert sent == [{signal.SIGINT: signal.SIGTERM, signal.SIGTERM: signal.SIGINT}[number]]
 
 
-@pytest.mark.parametrize(("number", "everyone"), [(signal.SIGINT, True), (signal.SIGTERM, False)])
+@pytest.mark.parametrize(
+    ("number", "everyone"),
+    [pytest.param(signal.SIGINT, True, marks=pytest.mark.thorough), (signal.SIGTERM, False)],
+)
 def test_a_signal_makes_every_run_save_and_end(
     number: signal.Signals, everyone: bool, tiny: Config, start: Start, tmp_path: Path
 ) -> None:

@@ -93,6 +93,7 @@ def steps_recorded(run: Path) -> list[int]:
     return [entry["step"] for entry in map(json.loads, lines) if entry["kind"] == "train"]
 
 
+@pytest.mark.thorough  # test_drill.py has more of it, and less of all that is around it
 @pytest.mark.parametrize("seed", [1, 2])
 def test_killed_at_random_moments_it_ends_bit_for_bit_the_same(
     seed: int, prepared: Prepared, preset: list[str], whole: Path, tmp_path: Path

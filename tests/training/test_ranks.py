@@ -224,6 +224,7 @@ class TestRealRanks:
             said[0],
         )
 
+    @pytest.mark.thorough
     def test_a_rank_that_hangs_is_given_up_though_nobody_closes_its_line(self, runs: Runs) -> None:
         """Here without torchrun, which would wait for the one that hangs."""
         with socket.socket() as free:
@@ -251,6 +252,7 @@ class TestRealRanks:
         assert ranks[0].returncode == 2
         assert re.search(r"^dragoman: rank 1 \(.+\) stopped answering at step 6;", said, re.M)
 
+    @pytest.mark.thorough
     def test_started_again_by_torchrun_it_ends_as_if_nothing_had_been(self, runs: Runs) -> None:
         settings = ["training.timeout_seconds=4", DDP, *DRAWN]
         ended = runs.torchrun("restarted", "killed 1 6", *settings, restarts=1)
@@ -261,6 +263,7 @@ class TestRealRanks:
         assert [e["step"] for e in runs.metrics("restarted")] == list(range(1, STEPS + 1))
         assert losses(runs, "restarted") == losses(runs, "undisturbed")
 
+    @pytest.mark.thorough
     def test_out_of_memory_in_an_exchange_begins_again_in_smaller_slices(self, runs: Runs) -> None:
         settings = ["training.timeout_seconds=4", DDP]
         ended = runs.torchrun("out", "memory 1 6", *settings, restarts=1)

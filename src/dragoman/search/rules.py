@@ -11,6 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Final, TypeAlias
 
 from dragoman.text.symbols import FIRST
@@ -46,10 +47,12 @@ class Yields:
         if actions is None:
             return None
         words = [tokenizer.words_of(source) for source in sources]
+        different = list(dict.fromkeys(chain.from_iterable(words)))
+        announced = dict(zip(different, tokenizer.announce(different), strict=False))
         return cls(
             actions,
             list(map(len, words)),
-            [tokenizer.announce(one) for one in words],
+            [[announced[word] for word in one] if announced else [] for one in words],
             range(FIRST + len(actions), tokenizer.sizes[1]),
         )
 

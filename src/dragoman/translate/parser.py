@@ -20,7 +20,7 @@ from dragoman.text.trees.tokenizer import TreeTokenizer
 from dragoman.text.trees.tree import Tree
 from dragoman.text.trees.words import split_words
 from dragoman.translate.engine.opening import Precision, open_models
-from dragoman.translate.searcher import Searcher, best_window
+from dragoman.translate.searcher import Searcher, best_window, search_each
 
 if TYPE_CHECKING:
     from dragoman.models import Model
@@ -122,9 +122,10 @@ class Parser:
         sources = [self.tokenizer.source(sentences[i]) for i in there]
         ids = self.tokenizer.encode_batch(sources)
         self._warn_of_long(ids)
-        found = self._find(sources, ids, options)
         results: list[Parse | None] = [None] * len(sentences)
-        for i, hypotheses in zip(there, found, strict=True):
+        # A GPU goes on while trees are made of what it has found.
+        for number, hypotheses in self._find(sources, ids, options):
+            i = there[number]
             best, *rest = self._different(sentences[i], hypotheses)[:n_best]
             results[i] = replace(best, alternatives=tuple(rest))
         return results
@@ -158,14 +159,15 @@ class Parser:
 
     def _find(
         self, sources: Sequence[str], ids: Sequence[Sequence[int]], options: SearchOptions
-    ) -> list[list[Hypothesis]]:
+    ) -> Iterable[tuple[int, list[Hypothesis]]]:
+        """The hypotheses of each sentence, by its number, in any order."""
         if self._engine is not None and self._engine.serves(options):
-            return self._engine.search(ids, options, Yields.of(self.tokenizer, sources))
+            return search_each(self._engine, ids, options, Yields.of(self.tokenizer, sources))
         from dragoman.search import search
         from dragoman.search.grammar import constrain
         from dragoman.search.many import search_many
 
-        return search_many(
+        found = search_many(
             self.model,
             ids,
             lambda rows, prefixes, constraint: search(
@@ -174,6 +176,7 @@ class Parser:
             batch_tokens=self.config.search.batch_tokens,
             constrain=constrain(self.tokenizer, sources, self.model),
         )
+        return enumerate(found)
 
     def _different(self, words: Sequence[str], hypotheses: Sequence[Hypothesis]) -> list[Parse]:
         """The parses, best first, a tree once."""

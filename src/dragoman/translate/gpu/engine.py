@@ -7,7 +7,7 @@ found stay on the device, and no step waits for the host.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Final
 
@@ -108,22 +108,33 @@ class GpuEngine:
         yields: Yields | None = None,
     ) -> list[list[Hypothesis]]:
         """See Searcher."""
-        if not sentences:
-            return []
-        with self._place():
-            return self._search(sentences, options, yields)
+        results: list[list[Hypothesis]] = [[] for _ in sentences]
+        for number, found in self._found(sentences, options, yields):
+            results[number] = found
+        return checked(results)
 
-    def _place(self) -> AbstractContextManager[None]:
-        """Triton launches where PyTorch is, whatever the tensors say."""
-        device: Any = self.weights.device
-        return torch.cuda.device(device) if device.type == "cuda" else nullcontext()
+    @torch.no_grad()
+    def each(
+        self,
+        sentences: Sequence[Sequence[int]],
+        options: SearchOptions,
+        yields: Yields | None = None,
+    ) -> Iterator[tuple[int, list[Hypothesis]]]:
+        """The same by the number of the sentence, in the order they are found.
 
-    def _search(
+        The device goes on while somebody looks at them.
+        """
+        for number, found in self._found(sentences, options, yields):
+            yield number, checked([found])[0]
+
+    def _found(
         self,
         sentences: Sequence[Sequence[int]],
         options: SearchOptions,
         yields: Yields | None,
-    ) -> list[list[Hypothesis]]:
+    ) -> Iterator[tuple[int, list[Hypothesis]]]:
+        if not sentences:
+            return
         ceilings = [
             min(len(ids) + options.max_extra, options.max_length or len(ids) + options.max_extra)
             for ids in sentences
@@ -131,15 +142,18 @@ class GpuEngine:
         if yields is not None:
             ceilings = [max(one, yields.shortest(i)) for i, one in enumerate(ceilings)]
         lanes = self._lanes(len(sentences), options.beam)
-        replay, lanes = self._replay(
-            lanes, options, max(ceilings), max(len(ids) for ids in sentences) + 1, yields
-        )
-        replay.slots.penalise(options.length_penalty)
-        results: list[list[Hypothesis]] = [[] for _ in sentences]
-        loop = Loop(replay, options, lanes, steps=self.steps)
-        for number, found in loop.run(Sentences(sentences, ceilings, yields)):
-            results[number] = found
-        return checked(results)
+        with self._place():
+            replay, lanes = self._replay(
+                lanes, options, max(ceilings), max(len(ids) for ids in sentences) + 1, yields
+            )
+            replay.slots.penalise(options.length_penalty)
+            loop = Loop(replay, options, lanes, steps=self.steps)
+            yield from loop.run(Sentences(sentences, ceilings, yields))
+
+    def _place(self) -> AbstractContextManager[None]:
+        """Triton launches where PyTorch is, whatever the tensors say."""
+        device: Any = self.weights.device
+        return torch.cuda.device(device) if device.type == "cuda" else nullcontext()
 
     def _lanes(self, sentences: int, beam: int) -> int:
         """How many sentences to search at a time, a power of two."""

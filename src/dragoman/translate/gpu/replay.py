@@ -16,7 +16,7 @@ from torch import Tensor
 from dragoman.translate.gpu.admission import admit
 from dragoman.translate.gpu.arithmetic import Arithmetic
 from dragoman.translate.gpu.looks import Look, pinned
-from dragoman.translate.gpu.slots import DONE, SOURCE, Slots
+from dragoman.translate.gpu.slots import DONE, SOURCE, WORDS, Slots
 from dragoman.translate.gpu.step import step
 from dragoman.translate.gpu.trees import Trees
 
@@ -91,6 +91,8 @@ class Replay:
         slots_B = packet[marks * sentences :][:sentences]
         ids_BP = packet[(marks + 1) * sentences :].view(sentences, -1)
         admit(self._do, self.slots, ids_BP, marks_MB, slots_B)
+        if self.trees is not None:
+            self.trees.begin(slots_B.long(), marks_MB[WORDS])
 
     def _recorded(self, run: Callable[[], None]) -> Callable[[], None]:
         """The same, as one launch. To record it is to run it: a step is then a step taken early."""

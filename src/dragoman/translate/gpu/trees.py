@@ -60,25 +60,26 @@ class Trees:
         """Whether these sentences are to be made into the same kind of tree."""
         return (yields.actions, yields.announcements) == (self.actions, self.announcements)
 
+    def begin(self, slots_B: Tensor, words_B: Tensor) -> None:
+        """Sentences of so many words move into these slots."""
+        begin_BX = self._begin_X.repeat(len(slots_B), 1)
+        begin_BX[:, LEFT] = words_B
+        self._known_SKX[slots_B] = begin_BX[:, None]
+
     def allow(self, scores: Tensor, lanes: int) -> Tensor:
         """The scores, R V, of what may follow; all others' share goes to a piece never chosen.
 
         So the probabilities stay what they are. What announces a word costs nothing.
         """
-        slots = self._slots
-        chosen_A = slots.lanes[:lanes].long()
-        length_A, ceiling_A, words_A = (
-            slots.marks[mark].index_select(0, chosen_A).long() for mark in (LENGTH, CEILING, WORDS)
-        )
-        known_AKX = self._known(chosen_A, length_A, words_A)
+        slots, (chosen_A, marks_MA) = self._slots, self._where(lanes)
+        known_AKX = self._known_SKX[chosen_A]
         left_AK, depth_AK, due_AK = known_AKX[..., :RECENT].unbind(-1)
         due_AK = due_AK > 0
-        room_AK = (ceiling_A - length_A)[:, None]
+        room_AK = (marks_MA[CEILING] - marks_MA[LENGTH])[:, None]
         if self.announcements:
             room_AK = room_AK - to_announce(left_AK, due_AK.long())
         here = Here(left_AK, depth_AK, room_AK, known_AKX[..., RECENT:])
         allowed_AKC = self._rules.allowed(here)
-        fits_AK = allowed_AKC[..., :-1].any(-1)
         allowed_AKC = allowed_AKC & ~due_AK[..., None]
         allowed_RV = functional.pad(allowed_AKC, (0, 1)).flatten(0, 1)[:, self._kinds_V]
 
@@ -90,24 +91,20 @@ class Trees:
         if not self.announcements:
             scores[:, PAD] = hidden_R
             return scores
-        settled_R = (due_AK & fits_AK).flatten()
-        scores[:, PAD] = hidden_R.masked_fill(settled_R, -torch.inf)
-        next_AK = (words_A[:, None] - left_AK).clamp(0, slots.words - 1)
+        due_R = due_AK.flatten()
+        scores[:, PAD] = hidden_R.masked_fill(due_R, -torch.inf)
+        next_AK = (marks_MA[WORDS][:, None] - left_AK).clamp(0, slots.words - 1)
         announced_AK = slots.marks[MARKS + next_AK, chosen_A[:, None]].long()
-        piece_R = announced_AK.flatten().masked_fill(~settled_R, PAD)
-        free_R = torch.zeros_like(hidden_R) if bias is None else -bias[piece_R]
-        price_R = torch.where(settled_R, free_R, hidden_R)
-        return scores.scatter_(1, piece_R[:, None], price_R[:, None])
+        # Alone it is certain, whatever its score; where none is due the same is written again.
+        piece_R1 = announced_AK.flatten().masked_fill(~due_R, PAD)[:, None]
+        return scores.scatter_(1, piece_R1, hidden_R.masked_fill(due_R, 0.0)[:, None])
 
     def grow(self, lanes: int) -> None:
         """Note what was chosen; each hypothesis is now its parent, and one piece more."""
-        slots = self._slots
-        chosen_A = slots.lanes[:lanes].long()
-        done_A, length_A, words_A = (
-            slots.marks[mark].index_select(0, chosen_A).long() for mark in (DONE, LENGTH, WORDS)
-        )
+        slots, (chosen_A, marks_MA) = self._slots, self._where(lanes)
+        length_A = marks_MA[LENGTH]
         last_A = (length_A - 1).clamp(min=0)
-        before_AKX = self._known(chosen_A, last_A, words_A)
+        before_AKX = self._known_SKX[chosen_A]
         if slots.beams > 1:
             where = (length_A % 2)[:, None], chosen_A[:, None], self._beams_K, last_A[:, None]
             parents_AK1 = slots.tables_2SKT[where].long()[..., None]
@@ -122,13 +119,10 @@ class Trees:
         later_AKW = torch.cat([recent_AKW[..., 1:], kinds_AK[..., None]], -1)
         recent_AKW = torch.where((kinds_AK < self._end)[..., None], later_AKW, recent_AKW)
         after_AKX = torch.cat([torch.stack([left_AK, depth_AK, due_AK.long()], -1), recent_AKW], -1)
-        # Done now or long ago, nobody will ask; and lanes for nothing all name one slot.
-        kept_AKX = self._known_SKX[chosen_A]
-        self._known_SKX[chosen_A] = torch.where(done_A[:, None, None] > 0, kept_AKX, after_AKX)
+        done_A11 = marks_MA[DONE][:, None, None] > 0  # lanes for nothing all name one slot
+        self._known_SKX[chosen_A] = torch.where(done_A11, self._known_SKX[chosen_A], after_AKX)
 
-    def _known(self, chosen_A: Tensor, length_A: Tensor, words_A: Tensor) -> Tensor:
-        """Of each hypothesis of some slots when it had so many pieces, A K X."""
-        begin_AX = self._begin_X.repeat(len(chosen_A), 1)
-        begin_AX[:, LEFT] = words_A
-        fresh_A11 = (length_A == 0)[:, None, None]
-        return torch.where(fresh_A11, begin_AX[:, None], self._known_SKX[chosen_A])
+    def _where(self, lanes: int) -> tuple[Tensor, Tensor]:
+        """The slots of the lanes, and their marks."""
+        chosen_A = self._slots.lanes[:lanes].long()
+        return chosen_A, self._slots.marks[:MARKS].index_select(1, chosen_A).long()
