@@ -46,6 +46,9 @@ def bench_translate(
     out: Annotated[
         Path | None, typer.Option(help="Keep converted models here; default: they are removed.")
     ] = None,
+    shortlist: Annotated[
+        bool, typer.Option("--shortlist", help="With the model's shortlist too, and without.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Time translation on a CPU, in int8 and float32, and others with the same model.
@@ -55,9 +58,9 @@ def bench_translate(
     from dragoman.bench.translate import Task, measure
     from dragoman.bench.translate_machine import BUSY, cores, load_average, processor
     from dragoman.bench.translate_report import TranslationReport
-    from dragoman.bench.translate_systems import OURS, chosen
+    from dragoman.bench.translate_systems import OURS, chosen, with_shortlists
 
-    others = chosen(against)
+    systems = [*OURS, *chosen(against)]
     available = cores()
     if threads is not None and threads > available:
         raise ConfigError(f"--threads {threads}: there are {available} cores")
@@ -69,17 +72,21 @@ def bench_translate(
         )
     from dragoman.interop.conditions import PACKAGES, check_fit, require
     from dragoman.model_directory import load_model
+    from dragoman.translate.engine.shortlist import open_shortlist
 
     loaded = load_model(model)
     if loaded.config.data.task != "translation":
         raise ModelError(f"{model}: a parser; this benchmark is of translation")
-    for system in others:
-        assert system.export is not None
-        check_fit(loaded.config, system.export)
-        require(*PACKAGES[system.export])
+    for system in systems:
+        if system.export is not None:
+            check_fit(loaded.config, system.export)
+            require(*PACKAGES[system.export])
+    if shortlist:
+        open_shortlist(loaded)  # refused now, if there is none
+        systems = with_shortlists(systems)
     text = _Text(loaded, source, reference, sentences)
     with _place(out) as place:
-        systems = list(_converted(loaded, [*OURS, *others], place))
+        converted = list(_converted(loaded, systems, place))
         search = loaded.config.search
         task = Task(
             model=loaded.path,
@@ -91,7 +98,7 @@ def bench_translate(
             rounds=rounds,
             alone=alone,
         )
-        measured = measure(task, systems, say=say)
+        measured = measure(task, converted, say=say)
     text.score(measured)
     report = TranslationReport(
         model=str(model),
@@ -105,7 +112,7 @@ def bench_translate(
         rounds=rounds,
         load_average=load,
         others=measured.others,
-        versions=_versions(others),
+        versions=_versions(systems),
         results=measured.results,
     )
     show(report.to_dict() if as_json else "\n".join(report.lines()))
@@ -179,6 +186,8 @@ def _converted(
             yield system, loaded.path
             continue
         name = f"{system.worker}-{system.precision}"
+        if system.export is not None and system.shortlist:
+            name += "-shortlist"
         directory, stamp = place / name, place / f"{name}.json"
         if directory.exists() and stamp.exists():
             if json.loads(stamp.read_text(encoding="utf-8")) != made_of:
@@ -192,16 +201,21 @@ def _converted(
 
 def _conversion(loaded: LoadedModel, system: System) -> Callable[[Path], str] | None:
     """What makes a system's model in a new directory, and says how that went; None: it is there."""
+    from dragoman.bench.vocabulary_map import write_vocabulary_map
     from dragoman.files import atomic_directory
     from dragoman.interop.export import export
     from dragoman.model_directory import load_model
     from dragoman.translate.engine import VARIANT, quantize, why_no_engine
+    from dragoman.translate.engine.shortlist import open_shortlist
 
     options = {"quantization": system.precision} if system.export == "ctranslate2" else {}
 
     def exported(directory: Path) -> str:
         assert system.export is not None
-        return f"; {export(loaded, directory, system.export, **options)}"
+        done = export(loaded, directory, system.export, **options)
+        if system.shortlist:
+            write_vocabulary_map(directory, open_shortlist(loaded))
+        return f"; {done}"
 
     def rounded(directory: Path) -> str:
         """A copy: a benchmark leaves nothing in the model it is given."""
@@ -219,18 +233,21 @@ def _conversion(loaded: LoadedModel, system: System) -> Callable[[Path], str] | 
 
 
 def _fingerprint(directory: Path) -> str:
-    """Equal for models with the same weights and pieces."""
+    """Equal for models with the same weights, pieces and shortlist."""
+    from dragoman.translate.engine.shortlist import SHORTLIST
+
     digest = hashlib.sha256()
-    for name in ("weights.safetensors", "tokenizer.model", "config.toml"):
-        digest.update((directory / name).read_bytes())
+    for name in ("weights.safetensors", "tokenizer.model", "config.toml", SHORTLIST):
+        if name != SHORTLIST or (directory / name).exists():
+            digest.update((directory / name).read_bytes())
     return digest.hexdigest()
 
 
-def _versions(others: list[System]) -> dict[str, str]:
+def _versions(systems: list[System]) -> dict[str, str]:
     from importlib.metadata import version
 
     from dragoman import __version__
     from dragoman.interop.conditions import PACKAGES
 
-    packages = [name for system in others if system.export for name in PACKAGES[system.export]]
+    packages = [name for system in systems if system.export for name in PACKAGES[system.export]]
     return {"dragoman": __version__} | {name: version(name) for name in ("torch", *packages)}

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dragoman.cli_options import Device, Precision
+from dragoman.cli_options import Device, Precision, Shortlist
 from dragoman.errors import ConfigError
 
 __all__ = ["serve"]
@@ -45,6 +45,7 @@ def serve(
     ] = 1.0,
     device: Device = "auto",
     precision: Precision = "auto",
+    shortlist: Shortlist = False,
 ) -> None:
     """Serve models over HTTP, in LibreTranslate's dialect, DeepL's and our own; docs/serving.md."""
     try:
@@ -75,6 +76,7 @@ def serve(
             linger=linger,
             device=device,
             precision=precision,
+            shortlist=shortlist,
         )
     )
 

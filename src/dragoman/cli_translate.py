@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 import typer
 
 from dragoman import cli_bulk
-from dragoman.cli_options import Device, Json, Model, Precision
+from dragoman.cli_options import Device, Json, Model, Precision, Shortlist
 from dragoman.console import load_translator, read_lines, show
 from dragoman.errors import ConfigError, DataError, ModelError
 
@@ -86,9 +86,7 @@ def translate(
             metavar="MODEL", help="A small model that guesses ahead; --window 1 --beam 1."
         ),
     ] = None,
-    shortlist: Annotated[
-        bool, typer.Option("--shortlist", help="Look at likely pieces; see dragoman shortlist.")
-    ] = False,
+    shortlist: Shortlist = False,
     interactive: Annotated[
         bool, typer.Option("--interactive", "-i", help="Ask for lines at a prompt; :help there.")
     ] = False,

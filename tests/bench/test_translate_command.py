@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dragoman.bench import translate
-from dragoman.bench.translate_systems import OTHERS, OURS
+from dragoman.bench.translate_systems import OTHERS, OURS, with_shortlists
 from dragoman.cli_bench import _converted, bench_translate
-from dragoman.errors import ConfigError, DataError
+from dragoman.errors import ConfigError, DataError, ModelError
 from dragoman.model_directory import load_model
 from dragoman.translate.engine import why_no_engine
 
 from ..conftest import reversals, write_pairs
+from ..shortlists import give
 
 
 @pytest.fixture
@@ -58,6 +60,11 @@ def test_ours_and_ctranslate2_on_the_same_sentences(
     assert "CTranslate2 int8: converted; " in told.err
 
 
+def test_without_a_shortlist_there_is_none_to_time(trained: Path, files: list[Path]) -> None:
+    with pytest.raises(ModelError, match="has no shortlist; make one with: dragoman shortlist"):
+        bench(trained, files[0], shortlist=True)
+
+
 def test_a_model_is_converted_once(
     trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -65,13 +72,18 @@ def test_a_model_is_converted_once(
     loaded = load_model(trained)
     if why_no_engine(loaded.config.model):
         pytest.skip("the kernel of the int8 engine is not compiled")
-    systems = [*OURS, OTHERS["ctranslate2"]]
+    path = Path(shutil.copytree(loaded.path, tmp_path / "model"))
+    give(path, 1)
+    loaded = load_model(path)
+    systems = with_shortlists([*OURS, OTHERS["ctranslate2"]])
     for word in ("converted", "converted before"):
         directories = [path for _, path in _converted(loaded, systems, tmp_path)]
-        names = ["ours-int8", loaded.path.name, "ctranslate2-int8"]
-        assert [path.name for path in directories] == names
+        ours = ["ours-int8", "ours-int8", "model"]
+        theirs = ["ctranslate2-int8", "ctranslate2-int8-shortlist"]
+        assert [path.name for path in directories] == [*ours, *theirs]
         assert f"CTranslate2 int8: {word}" in capsys.readouterr().err
     assert (tmp_path / "ours-int8" / "int8.safetensors").exists()
+    assert [(tmp_path / name / "vmap.txt").exists() for name in theirs] == [False, True]
     assert not (loaded.path / "int8.safetensors").exists(), "nothing is left in the model"
     (tmp_path / "ctranslate2-int8.json").write_text('"another"', encoding="utf-8")
     with pytest.raises(DataError, match="made of another model; choose another --out"):

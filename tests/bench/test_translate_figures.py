@@ -8,7 +8,14 @@ from dragoman.bench import translate_machine
 from dragoman.bench.translate import spread_out
 from dragoman.bench.translate_figures import Latency, Ratio, Speed, percentile, ratio
 from dragoman.bench.translate_machine import Watch
-from dragoman.bench.translate_systems import OTHERS, chosen, describe, size_on_disk
+from dragoman.bench.translate_systems import (
+    OTHERS,
+    OURS,
+    chosen,
+    describe,
+    size_on_disk,
+    with_shortlists,
+)
 from dragoman.errors import ConfigError
 
 
@@ -108,6 +115,22 @@ def test_weights_of_the_other_precision_do_not_count(
     place = tmp_path_factory.mktemp("model")
     (place / "weights.safetensors").write_bytes(b"w" * 1000)
     (place / "tokenizer.model").write_bytes(b"t" * 10)
-    assert size_on_disk(place, "int8") == size_on_disk(place, "float32") == 1010
+    rounded, exact = OURS
+    assert size_on_disk(place, rounded) == size_on_disk(place, exact) == 1010
     (place / "int8.safetensors").write_bytes(b"i" * 250)
-    assert (size_on_disk(place, "int8"), size_on_disk(place, "float32")) == (260, 1010)
+    assert (size_on_disk(place, rounded), size_on_disk(place, exact)) == (260, 1010)
+    (place / "shortlist.safetensors").write_bytes(b"s" * 5)
+    _, listed = with_shortlists([rounded])
+    assert (size_on_disk(place, rounded), size_on_disk(place, listed)) == (260, 265)
+
+
+def test_what_is_in_int8_runs_with_a_shortlist_too() -> None:
+    systems = [*OURS, OTHERS["ctranslate2"], OTHERS["huggingface"]]
+    assert [(one.name, one.shortlist) for one in with_shortlists(systems)] == [
+        ("dragoman int8", False),
+        ("dragoman int8, shortlist", True),
+        ("dragoman float32", False),
+        ("CTranslate2 int8", False),
+        ("CTranslate2 int8, shortlist", True),
+        ("Hugging Face float32", False),
+    ]

@@ -105,3 +105,20 @@ def test_where_int8_does_not_run_float32_is_compared(found: TranslationReport) -
     assert any(line.endswith("dragoman float32 is") for line in found.lines())
     found.results[1].failed = "nothing"
     assert list(found.lines())[-1].endswith("did not run: out of memory")
+
+
+def test_shortlists_are_compared_like_with_like_and_with_nothing() -> None:
+    results = [
+        result("dragoman int8", "int8", [2.0], bleu=20.0),
+        result("dragoman int8, shortlist", "int8", [1.0], bleu=19.0),
+        result("dragoman float32", "float32", [8.0], bleu=20.5),
+        result("CTranslate2 int8", "int8", [4.0], bleu=20.0),
+        result("CTranslate2 int8, shortlist", "int8", [3.0], bleu=20.0),
+    ]
+    lines = list(report(results).lines())
+    ours = "dragoman int8, shortlist, greedy"
+    assert f"{ours}: 4.00 (4.00 to 4.00) times as fast as CTranslate2 int8" in lines
+    assert f"{ours}: 3.00 (3.00 to 3.00) times as fast as CTranslate2 int8, shortlist" in lines
+    assert "dragoman int8, shortlist: BLEU -1.50 against float32, greedy" in lines
+    without = [one for one in results if one.name != "dragoman int8, shortlist"]
+    assert not [line for line in report(without).lines() if line.startswith(ours)]

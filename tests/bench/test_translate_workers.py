@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,14 +12,17 @@ from typing import Any
 import pytest
 
 from dragoman.bench.translate_systems import OTHERS
+from dragoman.bench.vocabulary_map import write_vocabulary_map
 from dragoman.bench.worker import answers, forget_peak, peak_memory
 from dragoman.bench.workers import Worker, WorkerError
 from dragoman.interop.conditions import PACKAGES
 from dragoman.interop.export import export
 from dragoman.model_directory import LoadedModel, load_model
 from dragoman.translate import load
+from dragoman.translate.engine import why_no_engine
 
 from ..conftest import reversals
+from ..shortlists import give
 
 TEXTS = [source for source, _ in reversals(5, seed=8)]
 SEARCH = {"length_penalty": 0.6, "max_extra": 8}
@@ -40,6 +44,7 @@ def start(worker: Worker, name: str, path: Path, **changes: Any) -> dict[str, An
         "path": path,
         "model": path,
         "precision": "float32",
+        "shortlist": False,
         "search": SEARCH,
         "settings": {},
         "threads": 1,
@@ -99,6 +104,32 @@ def test_ctranslate2_is_spared_pytorch(worker: Worker, loaded: LoadedModel, tmp_
         worker, "ctranslate2", path, model=loaded.path, settings=system.first(1), precision="int8"
     )
     assert found["memory"] < 150 * 2**20, "PyTorch alone takes more"
+
+
+@pytest.mark.parametrize("name", ["ours", "ctranslate2"])
+def test_a_shortlist_is_kept_to(
+    name: str, worker: Worker, loaded: LoadedModel, tmp_path: Path
+) -> None:
+    """Three pieces, and those of the sources: whichever system it is, it finds no others."""
+    path = Path(shutil.copytree(loaded.path, tmp_path / "model"))
+    few = give(path, 3)
+    settings: dict[str, Any] = {}
+    if name == "ctranslate2":
+        pytest.importorskip("ctranslate2", reason="ctranslate2 is not installed: dragoman[export]")
+        export(loaded, tmp_path / "there", "ctranslate2", quantization="int8")
+        path, settings = tmp_path / "there", OTHERS["ctranslate2"].first(1)
+        write_vocabulary_map(path, few)
+    elif why_no_engine(loaded.config.model):
+        pytest.skip("the kernel of the int8 engine is not compiled")
+    found = {}
+    for given in (False, True):
+        options = {"settings": settings, "precision": "int8", "shortlist": given}
+        start(worker, name, path, model=loaded.path, **options)
+        found[given] = worker.translate(TEXTS, 1)["texts"]
+    assert found[True] != found[False]
+    ids = [*few.common.tolist(), *(id_ for text in TEXTS for id_ in loaded.tokenizer.encode(text))]
+    letters = {" ", *"".join(loaded.tokenizer.pieces(ids))}
+    assert {*"".join(found[True])} <= letters
 
 
 def test_the_peak_is_forgotten_between_phases() -> None:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 import time
 import weakref
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import dragoman
+from dragoman.errors import ModelError
 from dragoman.serve.batcher import STREAMS, BatchedEngine, Batcher
 from dragoman.serve.meters import Meters
 from dragoman.serve.refusals import Refusal
@@ -19,7 +22,8 @@ from dragoman.serve.tickets import Ticket, held
 from dragoman.translate.engine import native
 from dragoman.translate.engine.stream import Stream
 
-from .serving import SENTENCES, Service, wait_for
+from ..shortlists import give
+from .serving import SENTENCES, Service, start, wait_for
 
 pytestmark = pytest.mark.skipif(native.kernel() is None, reason="the kernel is not compiled")
 
@@ -57,6 +61,27 @@ def test_batched_output_is_identical_to_solo_output(service: Service) -> None:
         ]
         for text, options, job in jobs:
             assert job.result() == alone.translate(text, **options)
+
+
+@pytest.mark.skipif(
+    not hasattr(native.kernel(), "dragoman_narrows"), reason="the kernel is not compiled"
+)
+def test_with_shortlists_each_model_uses_its_own(models: Path, tmp_path: Path) -> None:
+    path = Path(shutil.copytree(models / "ende", tmp_path / "ende"))
+    with pytest.raises(ModelError, match="has no shortlist; make one with: dragoman shortlist"):
+        start([path], shortlist=True)
+    give(path, 20)
+    service = start([path, models / "trees"], shortlist=True)
+    try:
+        found = run(service, SENTENCES[:8])
+    finally:
+        service.desk.close()
+    with_it, without = (
+        [one.text for one in dragoman.load(path, shortlist=given).translate(SENTENCES[:8])]
+        for given in (True, False)
+    )
+    assert found == with_it
+    assert found != without
 
 
 def test_requests_share_the_steps(

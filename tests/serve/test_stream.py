@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 
+import numpy as np
 import pytest
 
 from dragoman.search import SearchOptions
-from dragoman.text.symbols import FIRST
+from dragoman.text.symbols import EOS, FIRST
 from dragoman.translate.engine import Engine, native
+from dragoman.translate.engine.shortlist import Shortlist
 from dragoman.translate.engine.stream import OpenEngine
 
 from ..engine.rounding import BASE, VOCABULARY, engine, made
@@ -29,13 +32,31 @@ def plain() -> Engine:
     return engine(made(BASE), BASE)
 
 
+@pytest.fixture
+def narrow(plain: Engine) -> Iterator[Engine]:
+    """With a shortlist of few pieces."""
+    common = np.array([EOS, *range(FIRST, VOCABULARY, 5)], np.int32)
+    starts = np.arange(VOCABULARY + 1, dtype=np.int32)
+    targets = np.full(VOCABULARY, FIRST + 1, np.int32)
+    few = Shortlist(VOCABULARY, common, np.array([FIRST + 2], np.int32), starts, targets)
+    plain.take(few)
+    yield plain
+    plain.take(None)
+
+
 @pytest.mark.parametrize("beam", [1, 4])
+@pytest.mark.parametrize("kind", ["plain", "narrow"])
 def test_whenever_sentences_join_and_leave_each_is_found_as_if_alone(
-    plain: Engine, beam: int
+    request: pytest.FixtureRequest, kind: str, beam: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("dragoman.translate.engine.narrow.SURE", 0.0)
+    plain: Engine = request.getfixturevalue(kind)
     options = SearchOptions(beam=beam, n_best=min(beam, 2), max_extra=12)
     sentences = sources(120)
     wanted = plain.search(sentences, options)
+    if kind == "narrow":
+        pieces = {piece for best, *_ in wanted for piece in best.ids}
+        assert len(pieces) < VOCABULARY // 2, "or a shortlist would not show"
     stream = OpenEngine(plain, 40).stream(options)
     draw, waiting, running, found = random.Random(1), list(range(120)), set[int](), {}
     dropped = set[int]()

@@ -22,9 +22,11 @@ from dragoman.text.tokenizer import Tokenizer
 from dragoman.translate import shortlist_lexicon
 from dragoman.translate.engine import native
 from dragoman.translate.engine.mapped import Mapped
-from dragoman.translate.engine.shortlist import SHORTLIST, Shortlist, write_shortlist
+from dragoman.translate.engine.shortlist import SHORTLIST
 from dragoman.translate.shortlist import make_shortlist
 from dragoman.translate.shortlist_lexicon import Lexicon, frequencies, learn
+
+from ..shortlists import give
 
 WORDS = 40
 """Source pieces 4 … 43; the piece s is translated by s + 100, beside pieces 200 … 202."""
@@ -103,13 +105,7 @@ def model(trained: Path, tmp_path: Path) -> Path:
 @pytest.fixture
 def listed(model: Path) -> Path:
     """The model with a shortlist of all its pieces."""
-    loaded = open_model(model)
-    vocabulary, outputs = loaded.tokenizer.sizes
-    ids = [2, *range(4, outputs)]
-    empty = np.zeros(0, np.int32)
-    starts = np.zeros(vocabulary + 1, np.int32)
-    made = Shortlist(outputs, np.array(ids, np.int32), empty, starts, empty)
-    write_shortlist(loaded, made, {"tried": []})
+    give(model)
     return model
 
 

@@ -121,7 +121,7 @@ class Contestant:
         self.result = Result(
             name=system.name,
             precision=system.precision,
-            size=size_on_disk(path, system.precision),
+            size=size_on_disk(path, system),
         )
         self.translations: dict[int, list[str]] = {}
         self._task, self._path, self._stack = task, path, stack
@@ -174,6 +174,7 @@ class Contestant:
             path=self._path,
             model=self._task.model,
             precision=self.system.precision,
+            shortlist=self.system.shortlist,
             search=self._task.search,
             settings=self.system.first(self._task.threads),
             threads=self._task.threads,

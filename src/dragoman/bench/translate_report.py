@@ -9,7 +9,7 @@ from typing import Any
 
 from dragoman.bench.translate import mode
 from dragoman.bench.translate_figures import Latency, Ratio, Result, Speed, ratio
-from dragoman.bench.translate_systems import describe
+from dragoman.bench.translate_systems import OURS, SHORTLIST, describe
 
 __all__ = ["TranslationReport"]
 
@@ -88,6 +88,7 @@ class TranslationReport:
         yield from _loading_lines(ran, width)
         yield ""
         yield from _setting_lines(ran)
+        yield from _shortlist_lines(ran)
         for line in _rounding(ran):
             yield (
                 f"{line['name']}: BLEU {line['difference']:+.2f} against float32, "
@@ -145,6 +146,18 @@ def _setting_lines(ran: list[Result]) -> Iterator[str]:
                 yield f"{one.name}, {mode(speed.beam)}: {describe(speed.settings)}"
 
 
+def _shortlist_lines(ran: list[Result]) -> Iterator[str]:
+    """Ours with a shortlist against each of the others, with theirs and without."""
+    ours = next((one for one in ran if one.name == f"{OURS[0].name}{SHORTLIST}"), None)
+    if ours is None:
+        return
+    for theirs in ran:
+        for a, b in zip(ours.speeds, theirs.speeds, strict=True):
+            if theirs is not ours:
+                times = _times(_speedup(a, b))
+                yield f"{ours.name}, {mode(a.beam)}: {times} as fast as {theirs.name}"
+
+
 def _against(ours: Result, theirs: Result) -> dict[str, Any]:
     """Every ratio, ours to theirs, by mode."""
     return {
@@ -189,7 +202,7 @@ def _rounding(results: list[Result]) -> list[dict[str, Any]]:
     """What each system's int8 changes of its own float32's BLEU, where both were scored."""
     found = []
     for one in results:
-        family = one.name.removesuffix(one.precision)
+        family = one.name.removesuffix(SHORTLIST).removesuffix(one.precision)
         exact = next((o for o in results if o.name == f"{family}float32" and o is not one), None)
         if exact is None or one.failed is not None or exact.failed is not None:
             continue

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from dragoman.errors import ConfigError
 
-__all__ = ["OTHERS", "OURS", "Settings", "System", "chosen", "describe", "size_on_disk"]
+__all__ = [
+    "OTHERS",
+    "OURS",
+    "SHORTLIST",
+    "Settings",
+    "System",
+    "chosen",
+    "describe",
+    "size_on_disk",
+    "with_shortlists",
+]
 
 Settings: TypeAlias = dict[str, Any]
 """Threads and batches, as the worker of a system understands them."""
@@ -37,6 +47,8 @@ class System:
     precision: str
     export: str | None = None
     """The runtime that a model must be exported to; None: ours."""
+    shortlist: bool = False
+    """Whether it looks only at the pieces of the model's shortlist."""
     first: Callable[[int], Settings] = _none
     """The settings to begin with, by threads."""
     choices: Callable[[int, int], Groups] = _no_choice
@@ -86,6 +98,9 @@ def _batch(size: int, kind: str) -> Settings:
     return {"batch": size, "batch_type": kind}
 
 
+SHORTLIST: Final = ", shortlist"
+"""What the name of a system that looks at a shortlist alone ends in."""
+
 OURS: Final = tuple(
     System(name=f"dragoman {precision}", worker="ours", precision=precision)
     for precision in ("int8", "float32")
@@ -109,6 +124,16 @@ OTHERS: Final = {
     ),
 }
 """By the names that --against takes."""
+
+
+def with_shortlists(systems: Sequence[System]) -> list[System]:
+    """These, and each that can look at a shortlist alone doing so: what is in int8."""
+    return [
+        one
+        for system in systems
+        for one in (system, replace(system, name=f"{system.name}{SHORTLIST}", shortlist=True))
+        if one is system or system.precision == "int8"
+    ]
 
 
 def chosen(names: str) -> list[System]:
@@ -136,14 +161,16 @@ def describe(settings: Settings) -> str:
     return ", ".join(parts)
 
 
-def size_on_disk(directory: Path, precision: str) -> int:
+def size_on_disk(directory: Path, system: System) -> int:
     """Bytes of the files that a system needs.
 
-    A directory of ours may hold the weights twice, in float32 and in int8: the others do not count.
+    A directory of ours may hold the weights twice, in float32 and in int8: the others do not count,
+    nor does a shortlist that nobody looks at.
     """
     files = [file for file in directory.rglob("*") if file.is_file()]
     rounded = [file for file in files if "int8" in file.name]
     left_out: Sequence[Path] = rounded
-    if precision == "int8":
+    if system.precision == "int8":
         left_out = [file for file in files if file.name == "weights.safetensors"] if rounded else ()
-    return sum(file.stat().st_size for file in files if file not in left_out)
+    used = [file for file in files if system.shortlist or file.name != "shortlist.safetensors"]
+    return sum(file.stat().st_size for file in used if file not in left_out)

@@ -29,9 +29,17 @@ class CTranslate2:
     """A translator of theirs between our tokeniser's ends."""
 
     def __init__(
-        self, path: str, model: str, precision: str, search: Mapping[str, Any], settings: Any
+        self,
+        path: str,
+        model: str,
+        precision: str,
+        search: Mapping[str, Any],
+        settings: Any,
+        *,
+        shortlist: bool,
     ) -> None:
         self._path, self._precision, self._search = path, precision, search
+        self._shortlist = shortlist
         self._tokenizer = Tokenizer.load(Path(model))
         self._pieces = self._tokenizer.pieces(range(len(self._tokenizer)))
         self._ids = {piece: number for number, piece in enumerate(self._pieces)}
@@ -68,6 +76,7 @@ class CTranslate2:
             max_decoding_length=max(map(len, sources)) + self._search["max_extra"],
             length_penalty=self._search["length_penalty"],
             disable_unk=True,
+            use_vmap=self._shortlist,
             suppress_sequences=[[pieces[PAD]], [pieces[BOS]]],
         )
         ids = self._ids
@@ -81,9 +90,9 @@ def load(
     path: str,
     model: str,
     precision: str,
+    shortlist: bool,
     search: Mapping[str, Any],
     settings: Mapping[str, Any],
-    **options: Any,
 ) -> CTranslate2:
     """The exported model at `path`; the tokeniser is of `model`."""
-    return CTranslate2(path, model, precision, search, settings)
+    return CTranslate2(path, model, precision, search, settings, shortlist=shortlist)

@@ -32,6 +32,6 @@ class Ours:
         return [translation.text for translation in found]
 
 
-def load(*, path: str, precision: Precision, settings: Mapping[str, Any], **options: Any) -> Ours:
+def load(*, path: str, precision: Precision, shortlist: bool, **options: Any) -> Ours:
     """The model directory at `path`, computed in int8 or float32."""
-    return Ours(load_translator(path, device="cpu", precision=precision))
+    return Ours(load_translator(path, device="cpu", precision=precision, shortlist=shortlist))

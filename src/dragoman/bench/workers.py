@@ -44,6 +44,7 @@ class Worker:
         path: Path,
         model: Path,
         precision: str,
+        shortlist: bool,
         search: dict[str, Any],
         settings: dict[str, Any],
         threads: int,
@@ -58,6 +59,7 @@ class Worker:
             text=text,
             settings=settings,
             search=search,
+            shortlist=shortlist,
             **options,
         )
 

@@ -15,7 +15,7 @@ from dragoman.serve.settings import Settings
 from dragoman.translate import Translator
 from dragoman.translate.device import pick
 from dragoman.translate.engine import Engine
-from dragoman.translate.engine.opening import open_models
+from dragoman.translate.engine.opening import add_shortlist, open_models
 from dragoman.translate.parser import Parser
 
 __all__ = ["MAX_EXTRA", "Fleet", "Served"]
@@ -139,6 +139,8 @@ def _open(name: str, path: Path, settings: Settings, batcher: Batcher) -> Served
     part = PART if pick(settings.device) == "cpu" else GPU_PART
     if config.data.task == "parsing":
         return Served(name, Parser(*loaded, engine=engine), (), part)
+    if settings.shortlist:
+        add_shortlist(loaded[0], engine)
     if isinstance(engine, Engine):
         longest = config.data.max_length + max(MAX_EXTRA, config.search.max_extra)
         engine = BatchedEngine(engine, batcher, name, longest)

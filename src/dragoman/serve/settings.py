@@ -46,6 +46,8 @@ class Settings:
     """Workers; None: one for each core."""
     device: str = "auto"
     precision: str = "auto"
+    shortlist: bool = False
+    """Whether translators use their shortlists."""
     linger: float = 1.0
     """Seconds between not being ready and not listening any more, for a balancer to notice."""
     patience: float = 26.0

@@ -28,6 +28,7 @@ class OpenEngine(Engine):
 
     def __init__(self, engine: Engine, reach: int) -> None:
         super().__init__(dict(engine._packed), engine._config, engine._targets)
+        self.narrow = engine.narrow
         self._reach(reach + 2)
         self.reach = reach
 
@@ -51,7 +52,12 @@ class Stream:
         kind = GreedySearch if options.beam == 1 else BeamSearch
         language = Language(options.beam, engine._model.projection.outputs)
         self._search = kind(
-            engine._model, options, language, slots=self.places, longest=engine.reach
+            engine._model,
+            options,
+            language,
+            narrow=engine.narrow,
+            slots=self.places,
+            longest=engine.reach,
         )
         self._active: dict[int, int] = {}  # sentence: place
 
