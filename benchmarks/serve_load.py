@@ -106,6 +106,8 @@ class Client:
         """One request; its status, or why there is none."""
         body = json.dumps({"q": "\n".join(lines), "source": "en", "target": "de"}).encode()
         began = time.perf_counter()
+        if self._streams is not None and self._streams[0].at_eof():
+            self.close()  # nobody asked anything for a while, and the service has hung up
         used = self._streams is not None
         try:
             if self._streams is None:

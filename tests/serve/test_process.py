@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import httpx
@@ -117,6 +118,17 @@ def listens(port: int) -> bool:
     except ConnectionRefusedError:
         return False
     return True
+
+
+def test_answers_do_not_wait_for_acknowledgements(running: Process) -> None:
+    """The head and the body of an answer are sent apart, on a connection that stays."""
+    times = []
+    with httpx.Client(base_url=running.url, timeout=30) as client:
+        for _ in range(9):
+            began = time.monotonic()
+            assert client.post("/translate", json={"q": "a"}).status_code == 400
+            times.append(time.monotonic() - began)
+    assert median(times) < 0.03
 
 
 def test_it_listens_here_alone_unless_told(running: Process) -> None:
