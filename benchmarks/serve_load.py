@@ -58,7 +58,7 @@ class Record:
     seconds: list[float] = field(default_factory=list)
     """Of requests that were answered with 200."""
     refusals: list[float] = field(default_factory=list)
-    """Of requests that were answered with anything else."""
+    """Of requests that were refused: 503."""
     requests: int = 0
     """Answered with 200 while the clock ran."""
     sentences: int = 0
@@ -69,7 +69,8 @@ class Record:
         """One more answer."""
         self.statuses[status] += 1
         self.not_json += not is_json
-        (self.seconds if status == "200" else self.refusals).append(seconds)
+        if status in ("200", "503"):
+            (self.seconds if status == "200" else self.refusals).append(seconds)
         if status == "200" and self.begin <= time.perf_counter() < self.end:
             self.requests += 1
             self.sentences += sentences

@@ -26,7 +26,7 @@ from dragoman import (
     cli_translate,
     cli_trees,
 )
-from dragoman.cli_options import Device, Json
+from dragoman.cli_options import Device, Json, Quiet, Set
 from dragoman.cli_paper import paper_app
 from dragoman.console import (
     counter,
@@ -84,10 +84,6 @@ TaskPreset = Annotated[
 Task = Annotated[  # named, since Typer 0.27 takes a metavar that spells the option for its name
     str | None,
     typer.Option("--task", metavar="TASK", help="translation, or parsing: files are trees."),
-]
-Set = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="SECTION.KEY=VALUE", help="Change a setting; docs/config.md."),
 ]
 Languages = Annotated[
     str | None, typer.Option(metavar="EN,DE", help="Codes of source and target, if names tell not.")
@@ -299,7 +295,7 @@ def train(
         Path | None, typer.Option(help="The run's directory; default: runs/DATE.")
     ] = None,
     resume: Annotated[Path | None, typer.Option(metavar="RUN", help="Continue this run.")] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Say only what matters.")] = False,
+    quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """Train a model, or continue a run.

@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
-from dragoman.cli_options import Json
-from dragoman.console import counter, show, teller
+from dragoman.cli_options import Json, Quiet, Set
+from dragoman.cli_stages import carry_out
+from dragoman.console import show
 
 __all__ = ["distill"]
 
@@ -39,10 +40,7 @@ def distill(
         str | None,
         typer.Option(help="The student's: 12-1, 6-2, …; or a .toml file; default: the teacher's."),
     ] = None,
-    set_: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="SECTION.KEY=VALUE", help="Change a setting."),
-    ] = None,
+    set_: Set = None,
     name: Annotated[
         str, typer.Option(help="Of the student's run in --out, if there are several.")
     ] = "run",
@@ -63,7 +61,7 @@ def distill(
     device: Annotated[
         str, typer.Option(help="To translate on: cpu, cuda, or auto: the GPU if any.")
     ] = "auto",
-    quiet: Annotated[bool, typer.Option("--quiet", help="Say only what matters.")] = False,
+    quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """Translate the training sources with a teacher, and train a fast student on that.
@@ -91,23 +89,7 @@ def distill(
         config=load_preset(preset) if preset else None,
         assignments=set_ or (),
     )
-    tell = teller(quiet)
-    try:
-        with counter("sentences") as progress:
-            found = teach(
-                plan,
-                out,
-                device=device,
-                translate_only=translate_only,
-                quiet=quiet,
-                tell=tell,
-                progress=progress,
-            )
-    except KeyboardInterrupt:
-        tell(f"stopped; the same command goes on in {out}")
-        raise
-    if found.outcome is not None and found.outcome.signal is not None:
-        raise typer.Exit(128 + found.outcome.signal)
+    found = carry_out(teach, plan, out, device=device, quiet=quiet, translate_only=translate_only)
     made = found.model or found.pairs
     if as_json:
         show(

@@ -10,14 +10,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dragoman.cli_options import Device, Json, Precision
-from dragoman.console import counter, read_lines, say, show, teller
+from dragoman.cli_options import Device, Json, Precision, Quiet, Set
+from dragoman.cli_stages import carry_out
+from dragoman.console import read_lines, say, show
 from dragoman.errors import ConfigError
 
 if TYPE_CHECKING:
     from dragoman.translate.parser import Parse, Parser
 
 __all__ = ["evaluate_parser", "load_parser", "parse", "selftrain"]
+
+Tokenized = Annotated[
+    bool, typer.Option("--tokenized", help="Words are separated by spaces already.")
+]
 
 
 def load_parser(paths: list[Path], device: str, precision: Any = "auto") -> Parser:
@@ -38,9 +43,7 @@ def parse(
         list[Path] | None,
         typer.Option("--with", metavar="MODEL", help="One more of an ensemble; again for more."),
     ] = None,
-    tokenized: Annotated[
-        bool, typer.Option("--tokenized", help="Words are separated by spaces already.")
-    ] = False,
+    tokenized: Tokenized = False,
     beam: Annotated[int | None, typer.Option(help="Hypotheses kept; 1 is greedy.")] = None,
     n_best: Annotated[int, typer.Option(help="Trees of each line, best first.")] = 1,
     length_penalty: Annotated[float | None, typer.Option(help="GNMT's α.")] = None,
@@ -157,9 +160,7 @@ def selftrain(
         list[Path] | None,
         typer.Option(metavar="TREES", help="More, scored at every validation, never chosen by."),
     ] = None,
-    tokenized: Annotated[
-        bool, typer.Option("--tokenized", help="Words are separated by spaces already.")
-    ] = False,
+    tokenized: Tokenized = False,
     shortest: Annotated[int, typer.Option(help="Fewest words of a sentence.")] = 3,
     longest: Annotated[int, typer.Option(help="Most words of a sentence.")] = 60,
     limit: Annotated[int | None, typer.Option(help="Parse so many sentences at most.")] = None,
@@ -185,10 +186,7 @@ def selftrain(
     preset: Annotated[
         str | None, typer.Option(help="A preset or a .toml file; default: the model's settings.")
     ] = None,
-    set_: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="SECTION.KEY=VALUE", help="Change a setting."),
-    ] = None,
+    set_: Set = None,
     parse_only: Annotated[
         bool, typer.Option("--parse-only", help="Stop when the automatic trees are there.")
     ] = False,
@@ -196,7 +194,7 @@ def selftrain(
     device: Annotated[
         str, typer.Option(help="To parse on: cpu, cuda, or auto: the GPU if any.")
     ] = ("auto"),
-    quiet: Annotated[bool, typer.Option("--quiet", help="Say only what matters.")] = False,
+    quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """Parse raw text, and train a new parser on gold and automatic trees (§6.3).
@@ -227,23 +225,7 @@ def selftrain(
         config=load_preset(preset) if preset else None,
         assignments=set_ or (),
     )
-    tell = teller(quiet)
-    try:
-        with counter("sentences") as progress:
-            found = teach(
-                plan,
-                out,
-                device=device,
-                parse_only=parse_only,
-                quiet=quiet,
-                tell=tell,
-                progress=progress,
-            )
-    except KeyboardInterrupt:
-        tell(f"stopped; the same command goes on in {out}")
-        raise
-    if found.outcome is not None and found.outcome.signal is not None:
-        raise typer.Exit(128 + found.outcome.signal)
+    found = carry_out(teach, plan, out, device=device, quiet=quiet, parse_only=parse_only)
     if as_json:
         show(
             {"text": found.text, "automatic": found.automatic, "trees": str(found.trees)}

@@ -134,3 +134,4 @@ def test_answers_do_not_wait_for_acknowledgements(running: Process) -> None:
 def test_it_listens_here_alone_unless_told(running: Process) -> None:
     listening = next(one for one in running.lines if one["event"] == "listening")
     assert listening["host"] == "127.0.0.1"
+    assert listening["url"] == running.url

@@ -12,6 +12,7 @@ from typing import Any
 import uvicorn
 
 from dragoman.errors import ConfigError
+from dragoman.memory import share_freed_memory
 from dragoman.serve.app import build, edged
 from dragoman.serve.desk import Desk
 from dragoman.serve.edge import JsonLines
@@ -24,6 +25,7 @@ __all__ = ["serve"]
 def serve(settings: Settings) -> None:
     """Read the models and serve them until a signal comes."""
     with _bound(settings.host, settings.port) as bound:  # first: reading models takes longer
+        share_freed_memory()
         desk = Desk(settings)
         _log_as_json()
         # Threads that compute let the one that answers have its turn soon.
@@ -81,7 +83,8 @@ class _Server(uvicorn.Server):
         for server in self.servers if self.started else ():
             for one in server.sockets:
                 host, port = one.getsockname()[:2]
-                facts = {"host": host, "port": port}
+                place = f"[{host}]" if ":" in host else host
+                facts = {"host": host, "port": port, "url": f"http://{place}:{port}"}
                 log.info("listening", extra={"facts": facts})
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from math import exp
 from pathlib import Path
 from string import whitespace
 from typing import TYPE_CHECKING, Any
 
-from dragoman.config import Config
 from dragoman.errors import DataError, ModelError
 from dragoman.model_directory import LoadedModel
 from dragoman.search import Hypothesis, SearchOptions
@@ -20,10 +18,11 @@ from dragoman.text.trees.tokenizer import TreeTokenizer
 from dragoman.text.trees.tree import Tree
 from dragoman.text.trees.words import split_words
 from dragoman.translate.engine.opening import Precision, open_models
+from dragoman.translate.loaded import Loaded
 from dragoman.translate.searcher import Searcher, best_window, search_each
 
 if TYPE_CHECKING:
-    from dragoman.models import Model
+    pass
 
 __all__ = ["Parse", "Parser", "load_parser"]
 
@@ -60,13 +59,13 @@ class Parse:
         return table
 
 
-class Parser:
+class Parser(Loaded):
     """A loaded model that parses; every sentence of at least one word gets a tree of its words."""
 
     def __init__(
         self, loaded: LoadedModel, *others: LoadedModel, engine: Searcher | None = None
     ) -> None:
-        """An `engine` of the same weights does what it can do; the rest is done by the model."""
+        """See Loaded."""
         if not isinstance(loaded.tokenizer, TreeTokenizer):
             raise ModelError(f"{loaded.path}: a translator; use it with dragoman translate")
         for other in others:
@@ -75,24 +74,8 @@ class Parser:
                     f"{other.path}: has other pieces or labels than {loaded.path}; an ensemble is "
                     "trained on one prepared treebank"
                 )
-        self._loaded = (loaded, *others)
-        self._engine = engine
+        super().__init__(loaded, *others, engine=engine)
         self.tokenizer: TreeTokenizer = loaded.tokenizer
-        self.config: Config = loaded.config
-        self.card: dict[str, Any] = loaded.card
-        self.path: Path = loaded.path
-        self.warn: Callable[[str], None] = lambda message: None
-        """Told of a sentence longer than any the model has seen."""
-
-    @cached_property
-    def model(self) -> Model:
-        """The model, or the ensemble; read now, if the engine was enough until now."""
-        first, *others = (one.model for one in self._loaded)
-        if not others:
-            return first
-        from dragoman.models.ensemble import Ensemble
-
-        return Ensemble([first, *others])
 
     def parse(
         self,

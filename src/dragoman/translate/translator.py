@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
-from dragoman.config import Config
 from dragoman.errors import ConfigError, DragomanError, ModelError
 from dragoman.model_directory import LoadedModel
 from dragoman.search import SamplingOptions, SearchOptions
-from dragoman.text.tokenizer import Tokenizer
 from dragoman.translate.decoding import Decoder
 from dragoman.translate.engine.opening import Precision, add_draft, add_shortlist, open_models
 from dragoman.translate.glossary import Glossary
+from dragoman.translate.loaded import Loaded
 from dragoman.translate.searcher import Searcher, best_window
 from dragoman.translate.translation import Alternative, Request, Scored, Settings, Translation
 
 if TYPE_CHECKING:
     from dragoman.inspection.saved_page import Inspection
-    from dragoman.models import Model
     from dragoman.translate.by_model import ByModel
     from dragoman.translate.rewriting import Rewriter
 
@@ -30,13 +28,13 @@ Wishes = Sequence[str] | Sequence[Sequence[str]]
 """Phrases for all texts; or, if they are lists themselves, those for each."""
 
 
-class Translator:
+class Translator(Loaded):
     """A loaded model that translates text; or several as one, that have the same pieces."""
 
     def __init__(
         self, loaded: LoadedModel, *others: LoadedModel, engine: Searcher | None = None
     ) -> None:
-        """An `engine` of the same weights does what it can do; the rest is done by the model."""
+        """See Loaded."""
         for one in (loaded, *others):
             if one.config.data.task != "translation":
                 raise ModelError(f"{one.path}: a parser; use it with dragoman parse")
@@ -45,24 +43,7 @@ class Translator:
                     f"{one.path}: has other pieces than {loaded.path}; an ensemble is trained on "
                     "one prepared corpus, or with one tokeniser"
                 )
-        self._loaded = (loaded, *others)
-        self._engine = engine
-        self.tokenizer: Tokenizer = loaded.tokenizer
-        self.config: Config = loaded.config
-        self.card: dict[str, Any] = loaded.card
-        self.path: Path = loaded.path
-        self.warn: Callable[[str], None] = lambda message: None
-        """Told when a sentence was too long and had to be cut."""
-
-    @cached_property
-    def model(self) -> Model:
-        """The model, or the ensemble; read now, if the engine was enough until now."""
-        first, *others = (one.model for one in self._loaded)
-        if not others:
-            return first
-        from dragoman.models.ensemble import Ensemble
-
-        return Ensemble([first, *others])
+        super().__init__(loaded, *others, engine=engine)
 
     def use_shortlist(self) -> None:
         """Look only at the pieces that the model's shortlist has for a text, from now on."""
