@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sys
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +16,7 @@ from dragoman.search import SearchOptions, search
 from dragoman.search.many import source_rows
 from dragoman.text.symbols import EOS, FIRST
 from dragoman.translate.engine import Engine, native, why_no_engine
-from dragoman.translate.engine.cells import PAGE, Cells
+from dragoman.translate.engine.cells import PAGE, SPARE, Cells
 from dragoman.translate.engine.engine import dealt
 from dragoman.translate.engine.packing import pack
 
@@ -166,5 +167,28 @@ def test_pages_are_borrowed_and_given_back() -> None:
     cells.give_back([first])
     assert cells.room == 2 * PAGE
     assert cells.borrow() == first
-    assert cells.memory.shape == (1, 6 * PAGE, 8)
-    assert cells.memory.dtype == np.uint16
+    assert cells.memory_LNW.shape == (1, 6 * PAGE, 8)
+    assert cells.memory_LNW.dtype == np.uint16
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems may keep it for a while")
+def test_memory_goes_back_when_many_pages_have_been_given_back() -> None:
+    cells = Cells(layers=2, width=256, beams=2, positions=80 * PAGE)
+    firsts = [cells.borrow() for _ in range(80)]
+    cells.memory_LNW[:] = 7
+
+    def kept() -> list[int]:
+        """Pages of the first layer, and of the second, that still are as they were written."""
+        pages = cells.memory_LNW.reshape(2, 80, -1)
+        return [int((layer == 7).all(axis=1).sum()) for layer in pages]
+
+    cells.give_back(firsts[:20])
+    assert kept() == [80, 80], "as spare pages"
+    cells.give_back(firsts[20:40])
+    assert kept() == [40 + SPARE + 10] * 2
+    assert cells.room == 40 * PAGE
+    again = [cells.borrow() for _ in range(30)]
+    assert len({*again, *firsts[40:]}) == 70
+    cells.give_back(again + firsts[40:])
+    assert kept() == [SPARE, SPARE]
+    assert cells.room == 80 * PAGE

@@ -221,7 +221,7 @@ class Slots(ABC):
             *(ids_R.ctypes.data, positions_R.ctypes.data, hypotheses_R.ctypes.data),
             *(self.tables.ctypes.data, self.source_lengths.ctypes.data),
             ctypes.cast(self.memories, ctypes.c_void_p),
-            *(self.cells.memory.ctypes.data, self.cells.count),
+            *(self.cells.memory_LNW.ctypes.data, self.cells.count),
             ctypes.pointer(self.model.projection),
         )
         if allowed_XC is not None:
