@@ -243,8 +243,9 @@ async def measure(service: Service, run: Any, record: Record, memory_from: float
     await task
     table = {**record.speed(), **record.answers()}
     first = next((mb for at, mb in memory if at >= memory_from), memory[0][1])
-    table["memory_mb"] = {"first": round(first), "last": round(memory[-1][1])}
-    table["memory_growth"] = round(memory[-1][1] / first - 1, 4)
+    most, last = max(mb for _, mb in memory), memory[-1][1]
+    table["memory_mb"] = {"first": round(first), "most": round(most), "last": round(last)}
+    table["memory_growth"] = round(most / first - 1, 4)
     return table
 
 

@@ -20,12 +20,13 @@ def keep_freed_memory() -> None:
 
 
 def share_freed_memory() -> None:
-    """Tell it that threads to come take memory from the same two places; for many of them.
+    """Tell it to let other threads, or the system, have freed blocks; for a service.
 
-    By default glibc has eight places for each core, and what one thread frees there the others
-    cannot have: a service with a thread a request would grow for an hour.
+    By default glibc has eight places for each core to take memory from, and what one thread frees
+    in one of them those of the others cannot have. And once a large block has been freed, the next
+    ones are kept, between which there is ever less room.
     """
-    _tell({_ARENA_MAX: 2})
+    _tell({_ARENA_MAX: 2, _MMAP_THRESHOLD: 128 << 10})
 
 
 def _tell(settings: dict[int, int]) -> None:
