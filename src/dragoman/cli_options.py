@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["Device", "Json", "Model", "Precision", "Quiet", "Set", "Shortlist"]
+__all__ = ["Device", "Json", "Model", "Precision", "Quiet", "Set", "Shortlist", "Window"]
 
 Device = Annotated[str, typer.Option(help="cpu, cuda, or auto: the GPU if there is one.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -23,4 +23,8 @@ Set = Annotated[
 ]
 Shortlist = Annotated[
     bool, typer.Option("--shortlist", help="Look at likely pieces; see dragoman shortlist.")
+]
+Window = Annotated[
+    int | None,
+    typer.Option(help="Lines read before the first is written; default: 2000, on a GPU 20000."),
 ]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 import typer
 
 from dragoman import cli_bulk
-from dragoman.cli_options import Device, Json, Model, Precision, Shortlist
+from dragoman.cli_options import Device, Json, Model, Precision, Shortlist, Window
 from dragoman.console import load_translator, read_lines, show
 from dragoman.errors import ConfigError, DataError, ModelError
 
@@ -74,10 +74,7 @@ def translate(
     out: Annotated[Path | None, typer.Option(help="With --engine: where the results go.")] = None,
     workers: Annotated[int | None, typer.Option(help="With --engine: how many translate.")] = None,
     part: Annotated[int, typer.Option(help="With --engine: lines of a part.")] = 2000,
-    window: Annotated[
-        int | None,
-        typer.Option(help="Lines read before the first is written; default: 2000, on a GPU 20000."),
-    ] = None,
+    window: Window = None,
     device: Device = "auto",
     precision: Precision = "auto",
     draft: Annotated[

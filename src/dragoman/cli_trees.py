@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dragoman.cli_options import Device, Json, Precision, Quiet, Set
+from dragoman.cli_options import Device, Json, Precision, Quiet, Set, Window
 from dragoman.cli_stages import carry_out
 from dragoman.console import read_lines, say, show
 from dragoman.errors import ConfigError
@@ -51,10 +51,7 @@ def parse(
     svg: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Also draw each as DIR/LINE.svg.")
     ] = None,
-    window: Annotated[
-        int | None,
-        typer.Option(help="Lines read before the first is written; default: 2000, on a GPU 20000."),
-    ] = None,
+    window: Window = None,
     device: Device = "auto",
     precision: Precision = "auto",
     as_json: Json = False,

@@ -9,7 +9,7 @@ from typing import Any
 
 from dragoman.bench.translate import mode
 from dragoman.bench.translate_figures import Latency, Ratio, Result, Speed, ratio
-from dragoman.bench.translate_systems import OURS, SHORTLIST, describe
+from dragoman.bench.translate_systems import OURS, WITH_SHORTLIST, describe
 
 __all__ = ["TranslationReport"]
 
@@ -148,7 +148,7 @@ def _setting_lines(ran: list[Result]) -> Iterator[str]:
 
 def _shortlist_lines(ran: list[Result]) -> Iterator[str]:
     """Ours with a shortlist against each of the others, with theirs and without."""
-    ours = next((one for one in ran if one.name == f"{OURS[0].name}{SHORTLIST}"), None)
+    ours = next((one for one in ran if one.name == f"{OURS[0].name}{WITH_SHORTLIST}"), None)
     if ours is None:
         return
     for theirs in ran:
@@ -202,7 +202,7 @@ def _rounding(results: list[Result]) -> list[dict[str, Any]]:
     """What each system's int8 changes of its own float32's BLEU, where both were scored."""
     found = []
     for one in results:
-        family = one.name.removesuffix(SHORTLIST).removesuffix(one.precision)
+        family = one.name.removesuffix(WITH_SHORTLIST).removesuffix(one.precision)
         exact = next((o for o in results if o.name == f"{family}float32" and o is not one), None)
         if exact is None or one.failed is not None or exact.failed is not None:
             continue

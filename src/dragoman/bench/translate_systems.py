@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from dragoman.errors import ConfigError
+from dragoman.translate.engine.shortlist import SHORTLIST
 
 __all__ = [
     "OTHERS",
     "OURS",
-    "SHORTLIST",
+    "WITH_SHORTLIST",
     "Settings",
     "System",
     "chosen",
@@ -98,7 +99,7 @@ def _batch(size: int, kind: str) -> Settings:
     return {"batch": size, "batch_type": kind}
 
 
-SHORTLIST: Final = ", shortlist"
+WITH_SHORTLIST: Final = ", shortlist"
 """What the name of a system that looks at a shortlist alone ends in."""
 
 OURS: Final = tuple(
@@ -131,7 +132,7 @@ def with_shortlists(systems: Sequence[System]) -> list[System]:
     return [
         one
         for system in systems
-        for one in (system, replace(system, name=f"{system.name}{SHORTLIST}", shortlist=True))
+        for one in (system, replace(system, name=f"{system.name}{WITH_SHORTLIST}", shortlist=True))
         if one is system or system.precision == "int8"
     ]
 
@@ -172,5 +173,5 @@ def size_on_disk(directory: Path, system: System) -> int:
     left_out: Sequence[Path] = rounded
     if system.precision == "int8":
         left_out = [file for file in files if file.name == "weights.safetensors"] if rounded else ()
-    used = [file for file in files if system.shortlist or file.name != "shortlist.safetensors"]
+    used = [file for file in files if system.shortlist or file.name != SHORTLIST]
     return sum(file.stat().st_size for file in used if file not in left_out)

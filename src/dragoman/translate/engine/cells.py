@@ -21,6 +21,11 @@ PAGE: Final = 16
 SPARE: Final = 8
 """Pages that stay in memory for the next sentences, at least; and a quarter of those in use."""
 
+_PRIVATE: Final[dict[str, int]] = (
+    {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
+)
+"""Memory that nobody shares, which the system can have back."""
+
 
 class Cells:
     """Room for the keys and values of a number of sentences, each of several hypotheses.
@@ -74,8 +79,3 @@ class Cells:
                 self._mapped.madvise(
                     mmap.MADV_DONTNEED, first * mmap.PAGESIZE, (last - first) * mmap.PAGESIZE
                 )
-
-
-_PRIVATE: Final[dict[str, int]] = (
-    {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
-)
