@@ -32,7 +32,7 @@ class Loaded:
         self.card: dict[str, Any] = loaded.card
         self.path: Path = loaded.path
         self.warn: Callable[[str], None] = lambda message: None
-        """Told of a sentence longer than any the model has seen."""
+        """Told of a sentence that is longer than any the model has seen, or had to be cut."""
 
     @cached_property
     def model(self) -> Model:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from math import exp
 from pathlib import Path
 from string import whitespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dragoman.errors import DataError, ModelError
 from dragoman.model_directory import LoadedModel
@@ -20,9 +20,6 @@ from dragoman.text.trees.words import split_words
 from dragoman.translate.engine.opening import Precision, open_models
 from dragoman.translate.loaded import Loaded
 from dragoman.translate.searcher import Searcher, best_window, search_each
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["Parse", "Parser", "load_parser"]
 
