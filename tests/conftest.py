@@ -9,6 +9,7 @@ os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
 
 import io
 import random
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -25,6 +26,10 @@ from dragoman.config import Config
 from dragoman.data.prepare import Prepared, prepare
 from dragoman.data.readers import corpus
 from dragoman.training.run import train
+
+# A shell lets what it starts with & ignore Ctrl-C, and so would every process that tests start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_configure() -> None:
