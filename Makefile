@@ -28,7 +28,7 @@ format: $(VENV)/installed
 	$(BIN)/ruff format
 	$(BIN)/ruff check --fix
 
-$(VENV)/installed: pyproject.toml setup.py $(wildcard src/dragoman/translate/engine/*.[ch])
+$(VENV)/installed: pyproject.toml setup.py $(wildcard src/dragoman/inference/cpu/*.[ch])
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet --editable ".[dev]"

@@ -2,7 +2,7 @@
 
 from setuptools import Extension, setup
 
-ENGINE = "src/dragoman/translate/engine"
+ENGINE = "src/dragoman/inference/cpu"
 # Python's own -fwrapv would keep loops over int from being vectorised.
 FLAGS = """
     -O3 -fno-wrapv -fno-math-errno -fno-trapping-math -fassociative-math -fno-signed-zeros
@@ -12,7 +12,7 @@ FLAGS = """
 setup(
     ext_modules=[
         Extension(
-            "dragoman.translate.engine._kernel",
+            "dragoman.inference.cpu._kernel",
             sources=[f"{ENGINE}/kernel.c"],
             depends=[f"{ENGINE}/{name}.h" for name in ("kernel", "layout", "team")],
             extra_compile_args=FLAGS.split(),

@@ -24,11 +24,11 @@ from typing import Any
 
 import torch
 
-from dragoman.data.readers import open_text
-from dragoman.evaluation.trees import clean_trees
-from dragoman.text.trees.evalb import PREDICTED_TAGS, score_trees
-from dragoman.text.trees.tree import Tree, leaves
-from dragoman.translate.parser import Parser, load_parser
+from dragoman.data.readers.parallel import open_text
+from dragoman.evaluation.bracket_f1 import clean_trees
+from dragoman.inference.parser import Parser, load_parser
+from dragoman.trees.evalb import PREDICTED_TAGS, score_trees
+from dragoman.trees.tree import Tree, leaves
 
 
 def say(**facts: Any) -> dict[str, Any]:

@@ -30,15 +30,15 @@ from typing import Any
 
 import torch
 
-from dragoman.data.readers import open_text
+from dragoman.data.readers.parallel import open_text
 from dragoman.errors import DragomanError
 from dragoman.evaluation.metrics import score
+from dragoman.inference.gpu import GpuEngine, open_gpu_engine
 from dragoman.model_directory import LoadedModel, load_model
 from dragoman.models import Model
 from dragoman.search import SearchOptions, search
-from dragoman.search.many import by_length, search_many
-from dragoman.text.symbols import EOS, FIRST, PAD
-from dragoman.translate.gpu import GpuEngine, open_gpu_engine
+from dragoman.search.batching import by_length, search_many
+from dragoman.text.special_tokens import EOS, FIRST, PAD
 
 STEPS = 10
 """That are timed together."""
@@ -238,7 +238,7 @@ class Bench:
         self, engine: GpuEngine, beam: int, *, profile: bool, most: int | None = None
     ) -> None:
         """How long a step takes with all lanes in use, and with one; what it is made of."""
-        from dragoman.translate.gpu.loop import Loop, Sentences
+        from dragoman.inference.gpu.host_loop import Loop, Sentences
 
         options = options_of(self.loaded, beam)
         most = most or max(1, min(engine.rows // beam, len(self.sources)))
@@ -271,18 +271,18 @@ class Bench:
         Products of few rows are summed up, or left to the units for large ones; kernels overlap, or
         each waits for the one before.
         """
-        from dragoman.translate.gpu import few
+        from dragoman.inference.gpu import small_gemm
 
-        usual = few.SUMMED
+        usual = small_gemm.SUMMED
         for summed, overlap in ((0, False), (usual, False), (usual, True)):
-            if overlap and not few.can_overlap(self.device):
+            if overlap and not small_gemm.can_overlap(self.device):
                 continue
-            few.SUMMED = summed
+            small_gemm.SUMMED = summed
             engine = open_gpu_engine(self.loaded, self.device, overlap=overlap)
             say(variant={"summed": summed, "overlap": overlap}, beam=beam)
             self.steps(engine, beam, profile=False, most=1)
             self.one_at_a_time("engine", ours(engine, self.loaded), beam)
-        few.SUMMED = usual
+        small_gemm.SUMMED = usual
 
 
 def _profile(replay: Any, lanes: int) -> str:
@@ -363,9 +363,9 @@ def main() -> None:
         vocabulary=loaded.tokenizer.sizes[1],
     )
     if options.summed is not None:
-        from dragoman.translate.gpu import few
+        from dragoman.inference.gpu import small_gemm
 
-        few.SUMMED = options.summed
+        small_gemm.SUMMED = options.summed
     engine = open_gpu_engine(loaded, device, overlap=False if options.no_overlap else None)
     bench = Bench(loaded, engine, device, options)
     if options.rows:

@@ -45,13 +45,13 @@ import nltk
 import torch
 from benepar import char_lstm, decode_chart, nkutil, parse_base, parse_chart, subbatching
 
-from dragoman.data.lines import open_text
-from dragoman.data.treebank import treebank
-from dragoman.evaluation.trees import clean_trees, evaluate_trees
-from dragoman.text.trees.bracketing import bracketing, parse_tree
-from dragoman.text.trees.cleaning import clean, with_root
-from dragoman.text.trees.evalb import BracketScores
-from dragoman.text.trees.tree import Leaf, Node, Tree, leaves
+from dragoman.data.readers.text_files import open_text
+from dragoman.data.readers.treebank import treebank
+from dragoman.evaluation.bracket_f1 import clean_trees, evaluate_trees
+from dragoman.trees.bracketing import bracketing, parse_tree
+from dragoman.trees.cleaning import clean, with_root
+from dragoman.trees.evalb import BracketScores
+from dragoman.trees.tree import Leaf, Node, Tree, leaves
 
 STARTED = time.perf_counter()
 LEARNING_RATE = 0.0008

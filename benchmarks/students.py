@@ -27,10 +27,10 @@ from typing import Any
 
 import torch
 
-from dragoman.data.readers import open_text
+from dragoman.data.readers.parallel import open_text
 from dragoman.evaluation.metrics import score
-from dragoman.inspection.drawing import INK, check_format, style, write
-from dragoman.translate import Translator, load
+from dragoman.inference import Translator, load
+from dragoman.inspection.plotting import INK, check_format, style, write
 
 COLOURS = ("#2563eb", "#d97706", "#059669", "#dc2626", "#7c3aed", "#0891b2", "#be185d", "#4d7c0f")
 MARKERS = "osD^v"

@@ -24,7 +24,7 @@ if not torch.cuda.is_available():
 
 from dragoman.config import Config
 from dragoman.data.prepare import Prepared, prepare
-from dragoman.data.readers import corpus
+from dragoman.data.readers.parallel import corpus
 from dragoman.training.run import train
 
 # A shell lets what it starts with & ignore Ctrl-C, and so would every process that tests start.

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
+from dragoman.inference.cpu.shortlist import Shortlist, write_shortlist
 from dragoman.model_directory import open_model
-from dragoman.text.symbols import EOS, FIRST
-from dragoman.translate.engine.shortlist import Shortlist, write_shortlist
+from dragoman.text.special_tokens import EOS, FIRST
 
 
 def of_pieces(sizes: tuple[int, int], pieces: Iterable[int]) -> Shortlist:

@@ -12,9 +12,9 @@ import torch
 import dragoman
 from dragoman.config import Config
 from dragoman.data.prepare import Prepared, prepare
-from dragoman.data.readers import corpus
-from dragoman.training import checkpoint as checkpoints
-from dragoman.training.checkpoint import Checkpoint
+from dragoman.data.readers.parallel import corpus
+from dragoman.training.checkpoints import checkpoint as checkpoints
+from dragoman.training.checkpoints.checkpoint import Checkpoint
 from dragoman.training.loop import fit
 
 from .conftest import Result, reversals, write_pairs

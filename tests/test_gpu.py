@@ -8,18 +8,18 @@ import pytest
 import torch
 
 from dragoman.config import Config, ModelConfig
-from dragoman.data.batches import Batches
+from dragoman.data.batching.batches import Batches
 from dragoman.data.prepare import Prepared
 from dragoman.models import Rows, build
 from dragoman.search import SearchOptions, search
-from dragoman.search.many import source_rows
-from dragoman.training.checkpoint import Checkpoint, list_checkpoints
-from dragoman.training.distribution import Ranks
+from dragoman.search.batching import source_rows
+from dragoman.training.checkpoints.checkpoint import Checkpoint, list_checkpoints
+from dragoman.training.checkpoints.shards import whole
+from dragoman.training.checkpoints.writer import Snapshots
+from dragoman.training.distributed.ranks import Ranks
 from dragoman.training.loop import fit
 from dragoman.training.loss import Criterion, TensorBatch
 from dragoman.training.precision import Twin
-from dragoman.training.shards import whole
-from dragoman.training.snapshot import Snapshots
 from dragoman.training.step import Stepper
 
 pytestmark = pytest.mark.gpu

@@ -14,21 +14,21 @@ import pytest
 import torch
 
 from dragoman.config import Config, load_preset
-from dragoman.data.phrasebook import generate
 from dragoman.data.prepare import Prepared
-from dragoman.evaluation.trees import clean_trees, evaluate_trees
-from dragoman.text.trees.bracketing import bracketing, parse_tree
-from dragoman.text.trees.evalb import COLLINS, PREDICTED_TAGS, score_trees
-from dragoman.text.trees.tokenizer import TreeTokenizer
-from dragoman.text.trees.tree import leaves
-from dragoman.text.trees.words import split_words
+from dragoman.evaluation.bracket_f1 import clean_trees, evaluate_trees
+from dragoman.inference.parser import Parser, load_parser
+from dragoman.phrasebook import generate
 from dragoman.training import loop
-from dragoman.training.checkpoint import Checkpoint, list_checkpoints
+from dragoman.training.checkpoints.checkpoint import Checkpoint, list_checkpoints
 from dragoman.training.run import train
-from dragoman.translate.parser import Parser, load_parser
+from dragoman.trees.bracketing import bracketing, parse_tree
+from dragoman.trees.evalb import COLLINS, PREDICTED_TAGS, score_trees
+from dragoman.trees.tree import leaves
+from dragoman.trees.tree_tokenizer import TreeTokenizer
+from dragoman.trees.word_tokenizer import split_words
 
 from .conftest import Result
-from .translate.test_parser import ODD_LINES
+from .inference.test_parser import ODD_LINES
 
 Command = Callable[..., Result]
 

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from dragoman.config import Config, load_preset
     from dragoman.errors import DragomanError
     from dragoman.evaluation.evaluate import Evaluation, evaluate
+    from dragoman.inference import Glossary, Translation, Translator, load
+    from dragoman.inference.parser import Parse, Parser, load_parser
     from dragoman.training.run import Outcome, resume, train
-    from dragoman.translate import Glossary, Translation, Translator, load
-    from dragoman.translate.parser import Parse, Parser, load_parser
 
 __all__ = [
     "Config",
@@ -44,15 +44,15 @@ _HOMES = {
     "Config": "config",
     "DragomanError": "errors",
     "Evaluation": "evaluation.evaluate",
-    "Glossary": "translate",
+    "Glossary": "inference",
     "Outcome": "training.run",
-    "Parse": "translate.parser",
-    "Parser": "translate.parser",
-    "Translation": "translate",
-    "Translator": "translate",
+    "Parse": "inference.parser",
+    "Parser": "inference.parser",
+    "Translation": "inference",
+    "Translator": "inference",
     "evaluate": "evaluation.evaluate",
-    "load": "translate",
-    "load_parser": "translate.parser",
+    "load": "inference",
+    "load_parser": "inference.parser",
     "load_preset": "config",
     "resume": "training.run",
     "train": "training.run",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from dragoman.config import Config
 from dragoman.errors import ConfigError, ModelError
-from dragoman.files import atomic_directory
+from dragoman.system.atomic_files import atomic_directory
 from dragoman.text.tokenizer import Tokenizer
 
 if TYPE_CHECKING:

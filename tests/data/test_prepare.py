@@ -13,7 +13,7 @@ import pytest
 
 from dragoman.config import Config
 from dragoman.data.prepare import Prepared, prepare
-from dragoman.data.readers import corpus
+from dragoman.data.readers.parallel import corpus
 from dragoman.errors import DataError, DragomanError
 from dragoman.text.tokenizer import Tokenizer
 

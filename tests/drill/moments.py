@@ -15,9 +15,10 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from dragoman import files
 from dragoman.models import weights
-from dragoman.training import checkpoint, loop, metrics, optimizer, saving, shards, validation
+from dragoman.system import atomic_files
+from dragoman.training import loop, metrics, optimizers, validation
+from dragoman.training.checkpoints import checkpoint, shards, writer
 
 Action = Callable[..., Any]
 
@@ -135,8 +136,8 @@ NAMED = {
     "after an fsync": Moment(os, "fsync", after, 30),
     "before a rename": Moment(Path, "rename", before, 8),
     "after a rename": Moment(Path, "rename", after, 8),
-    "before the checkpoint has its name": Moment(saving, "put_directory", before, 5),
-    "after the checkpoint has its name": Moment(saving, "put_directory", after, 5),
+    "before the checkpoint has its name": Moment(writer, "put_directory", before, 5),
+    "after the checkpoint has its name": Moment(writer, "put_directory", after, 5),
     "before pruning": Moment(checkpoint, "_remove", before, 3),
     "half a checkpoint is pruned": Moment(shutil, "rmtree", half_removed, 3, there),
     "after pruning": Moment(checkpoint, "_remove", after, 3),
@@ -144,11 +145,11 @@ NAMED = {
     "in a validation": Moment(validation, "_bleu", before, 4),
     "after a validation": Moment(loop, "validate", after, 4),
     "half the best model is written": Moment(weights, "write_tensors", half_a_file, 2),
-    "the best model has its name": Moment(files, "put_directory", after, 2),
+    "the best model has its name": Moment(atomic_files, "put_directory", after, 2),
     "half a line of metrics is written": Moment(metrics.Metrics, "write", half_a_line, 30),
     "between two lines of metrics": Moment(metrics.Metrics, "write", after, 30),
-    "before Adam": Moment(optimizer.Adam, "step", before, 25),
-    "after Adam": Moment(optimizer.Adam, "step", after, 25),
+    "before Adam": Moment(optimizers.Adam, "step", before, 25),
+    "after Adam": Moment(optimizers.Adam, "step", after, 25),
     "before the state is restored": Moment(checkpoint.Checkpoint, "fill", before, 1),
     "after the state is restored": Moment(checkpoint.Checkpoint, "fill", after, 1),
     "before metrics are cut": Moment(os, "truncate", before, 1),

@@ -8,9 +8,10 @@ from typing import Any
 
 import torch
 
-from dragoman.data.batches import START
-from dragoman.training import checkpoint, optimizer
-from dragoman.training.shards import Part
+from dragoman.data.batching.batches import START
+from dragoman.training import optimizers
+from dragoman.training.checkpoints import checkpoint
+from dragoman.training.checkpoints.shards import Part
 
 
 def no_generators() -> None:
@@ -20,7 +21,7 @@ def no_generators() -> None:
 
 def no_schedule() -> None:
     """The learning rate warms up again."""
-    plain, resumed = optimizer.learning_rate, checkpoint.Checkpoint.__init__
+    plain, resumed = optimizers.learning_rate, checkpoint.Checkpoint.__init__
     saved_at = 0
 
     def noticed(self: Any, path: Any) -> None:

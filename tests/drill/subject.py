@@ -20,9 +20,9 @@ from tensorboard.summary.writer import record_writer  # noqa: F401
 
 from dragoman.cli import main
 from dragoman.config import Config
-from dragoman.data.phrasebook import generate
+from dragoman.phrasebook import generate
 from dragoman.training import run as _warm  # noqa: F401
-from dragoman.training.checkpoint import list_checkpoints
+from dragoman.training.checkpoints.checkpoint import list_checkpoints
 
 PAIRS, INTERVAL, STEPS = 400, 5, 40
 SETTINGS = [

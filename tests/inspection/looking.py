@@ -8,10 +8,10 @@ from pathlib import Path
 import torch
 
 from dragoman.config import Config
+from dragoman.inference import Translator
 from dragoman.model_directory import LoadedModel
 from dragoman.models import build
 from dragoman.text.tokenizer import Tokenizer
-from dragoman.translate import Translator
 
 from ..conftest import reversals
 

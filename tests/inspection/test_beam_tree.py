@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from dragoman.inspection.beam_tree import BeamTree, beam_tree
-from dragoman.inspection.reading import END
+from dragoman.inspection.pieces import END
 from dragoman.search import SearchOptions, beam_search
-from dragoman.search.many import source_rows
+from dragoman.search.batching import source_rows
 
 from .looking import SENTENCE, translator
 

@@ -11,8 +11,8 @@ import pytest
 
 from dragoman.errors import DataError, DragomanError
 from dragoman.inspection.attention_plot import draw_attention
-from dragoman.inspection.curves import draw_curves
-from dragoman.inspection.drawing import unreadable
+from dragoman.inspection.plotting import unreadable
+from dragoman.inspection.training_curves import draw_curves
 
 SOURCE = ["▁the", "▁let", "ter", "</s>"]
 TARGET = ["▁der", "▁Brief", "</s>"]
@@ -87,7 +87,7 @@ def test_weights_that_do_not_fit_the_tokens_are_refused(tmp_path: Path) -> None:
 
 def test_importing_costs_no_matplotlib() -> None:
     code = (
-        "import sys, dragoman.inspection.curves, dragoman.inspection.attention_plot;"
+        "import sys, dragoman.inspection.training_curves, dragoman.inspection.attention_plot;"
         "sys.exit('matplotlib' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman import cli_inspect
+from dragoman.cli import inspect
 from dragoman.errors import ConfigError
 from dragoman.inspection.saved_page import PAGE, Inspection, bundle
 
@@ -96,8 +96,8 @@ def test_the_command_writes_it(
     trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "page.html"
-    cli_inspect.inspect(trained, "the red dog", out, device="cpu")
+    inspect.inspect(trained, "the red dog", out, device="cpu")
     assert capsys.readouterr().out == f"{out}: {out.stat().st_size / 1e6:.1f} MB\n"
     assert "the red dog" in out.read_text(encoding="utf-8")
     with pytest.raises(ConfigError, match=r"name it page\.html"):
-        cli_inspect.inspect(trained, "the red dog", tmp_path / "page.png", device="cpu")
+        inspect.inspect(trained, "the red dog", tmp_path / "page.png", device="cpu")

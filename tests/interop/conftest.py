@@ -10,10 +10,10 @@ import pytest
 import torch
 
 from dragoman.config import Config, TokenizerConfig
-from dragoman.data.phrasebook import generate
 from dragoman.model_directory import LoadedModel, load_model, save_model
 from dragoman.models import build
 from dragoman.models.weights import get_weights
+from dragoman.phrasebook import generate
 from dragoman.text.tokenizer import Tokenizer
 
 SMALL = [

@@ -13,14 +13,14 @@ import pytest
 import torch
 
 from dragoman.errors import ConfigError, DragomanError, ModelError
+from dragoman.inference import Translator
 from dragoman.interop import parity
-from dragoman.interop.conditions import PACKAGES
 from dragoman.interop.export import export
-from dragoman.interop.marian import from_theirs, to_theirs
+from dragoman.interop.marian_names import from_theirs, to_theirs
+from dragoman.interop.support import PACKAGES
 from dragoman.model_directory import LoadedModel
 from dragoman.models.weights import get_weights
-from dragoman.text.symbols import BOS
-from dragoman.translate import Translator
+from dragoman.text.special_tokens import BOS
 
 Make = Callable[..., LoadedModel]
 TEXTS = ["The bear has found her birds.", "My sister reads two old books."]

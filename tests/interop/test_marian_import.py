@@ -12,10 +12,10 @@ import torch
 
 from dragoman.config import ModelConfig
 from dragoman.errors import ModelError
+from dragoman.inference import load
 from dragoman.model_directory import load_model
 from dragoman.models.weights import get_weights, read_tensors
-from dragoman.search.many import source_rows, target_rows
-from dragoman.translate import load
+from dragoman.search.batching import source_rows, target_rows
 
 pytest.importorskip("transformers", reason="transformers is not installed: dragoman[export]")
 if "attention_bias" not in {field.name for field in fields(ModelConfig)}:

@@ -9,8 +9,7 @@ import torch
 
 from dragoman.config import ModelConfig, TrainingConfig
 from dragoman.models import build
-from dragoman.training.muon import Muon
-from dragoman.training.optimizer import Adam
+from dragoman.training.optimizers import Adam, Muon
 from dragoman.training.precision import Twin
 
 

@@ -9,11 +9,11 @@ from torch import Tensor
 
 from dragoman.kernels.adam import adam_update
 from dragoman.kernels.attention import Sentences, attend
+from dragoman.kernels.dropout import noise, reference, reseed
 from dragoman.kernels.embedding import embed
 from dragoman.kernels.feed_forward import relu_feed_forward
-from dragoman.kernels.gather import Gather
+from dragoman.kernels.gradients import Gather
 from dragoman.kernels.loss import project_and_score
-from dragoman.kernels.random import noise, reference, reseed
 from dragoman.kernels.residual import add, add_and_norm, norm
 from dragoman.kernels.sums import sum_partials
 from dragoman.models.api import Rows
@@ -228,7 +228,7 @@ def test_masks_are_a_function_of_the_numbers_they_are_seeded_with(device: torch.
 def test_gradients_are_gathered_with_their_squares(
     add: bool, odd: bool, device: torch.device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dragoman.kernels.gather.CHUNK", 4096)
+    monkeypatch.setattr("dragoman.kernels.gradients.CHUNK", 4096)
     shapes = [(40, 128), (8,), (3, 5) if odd else (4, 8), (16,)]
     tensors = [torch.randn(*s, device=device).to(torch.bfloat16) for s in shapes]
     into = torch.randn(sum(t.numel() for t in tensors), device=device)

@@ -13,7 +13,7 @@ from dragoman.errors import ModelError
 from dragoman.models import Model, Rows, build
 from dragoman.models.ensemble import Ensemble
 from dragoman.search import SearchOptions, search
-from dragoman.text.symbols import BOS, EOS
+from dragoman.text.special_tokens import BOS, EOS
 
 VOCABULARY, TARGETS = 23, 11
 SMALL = {"encoder_layers": 2, "decoder_layers": 2, "d_model": 16, "d_ff": 32, "heads": 4}

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from dragoman.config import Config, ModelConfig
 from dragoman.data.prepare import prepare
-from dragoman.data.readers import corpus
+from dragoman.data.readers.parallel import corpus
 from dragoman.models import Rows, build, count_parameters
 from dragoman.models.feed_forward import same_place
 from dragoman.training.run import train

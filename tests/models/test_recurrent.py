@@ -14,7 +14,7 @@ from dragoman.errors import ConfigError
 from dragoman.models import Model, Rows, build, count_parameters, recurrent
 from dragoman.models.attention import watch
 from dragoman.models.recurrent import AdditiveAttention, DotAttention, Memory, Recurrent
-from dragoman.models.sentences import similar, take_apart
+from dragoman.models.unpacking import similar, take_apart
 from dragoman.models.weights import adopt_weights, get_weights
 
 VOCABULARY = 23

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from dragoman.errors import ConfigError, DragomanError
-from dragoman.paper.dot_products import DotProducts, draw_dot_products, measure_dot_products
+from dragoman.paper.figures.dot_products import DotProducts, draw_dot_products, measure_dot_products
 
 WIDTHS = (1, 4, 16, 64, 256)
 
@@ -57,7 +57,9 @@ def test_the_gradient_is_that_of_autograd() -> None:
 
 
 def test_memory_is_bounded_and_parts_are_all_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dragoman.paper.dot_products._AT_ONCE", 3 * 2 * 8)  # 3 queries at a time
+    monkeypatch.setattr(
+        "dragoman.paper.figures.dot_products._AT_ONCE", 3 * 2 * 8
+    )  # 3 queries at a time
     (width,) = measure_dot_products((8,), queries=500, keys=2).widths
     assert width.scaled.variance == pytest.approx(1, abs=0.3)
 

@@ -14,35 +14,33 @@ from torch import Tensor, nn
 
 import dragoman
 from dragoman.errors import ConfigError, DataError, DragomanError, ModelError
+from dragoman.inference import Translator
 from dragoman.model_directory import LoadedModel
 from dragoman.models import Model, Rows
 from dragoman.models.api import State
 from dragoman.models.attention import watch
-from dragoman.paper import attention_figures, figures
-from dragoman.paper.attention_choice import (
+from dragoman.paper.figures import all_figures, attention
+from dragoman.paper.figures.all_figures import draw_all, read_list
+from dragoman.paper.figures.attention import (
+    LAW,
+    SPIRIT,
+    Choice,
     different_heads,
+    draw_figure3,
+    draw_figure4,
+    draw_figure5,
+    draw_source_attention,
     farthest_word,
     find_word,
     paper_layer,
     sharpest_heads,
     sharpest_word,
 )
-from dragoman.paper.attention_figures import (
-    LAW,
-    SPIRIT,
-    Choice,
-    draw_figure3,
-    draw_figure4,
-    draw_figure5,
-    draw_source_attention,
-)
-from dragoman.paper.attention_lines import THRESHOLD, Panel, colour, draw_lines, lines
-from dragoman.paper.attention_words import END, Looks, Words, look
-from dragoman.paper.dot_products import measure_dot_products
-from dragoman.paper.figures import draw_all, read_list
-from dragoman.paper.formulas import draw_learning_rate, draw_positions
-from dragoman.search.many import source_rows, target_rows
-from dragoman.translate import Translator
+from dragoman.paper.figures.attention_lines import THRESHOLD, Panel, colour, draw_lines, lines
+from dragoman.paper.figures.attention_words import END, Looks, Words, look
+from dragoman.paper.figures.dot_products import measure_dot_products
+from dragoman.paper.figures.formulas import draw_learning_rate, draw_positions
+from dragoman.search.batching import source_rows, target_rows
 
 WORDS = ("my", "dog", "sees", "trees", END)
 
@@ -382,7 +380,7 @@ def test_everything_is_drawn_listed_and_the_same_again(
     translator: Translator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     few = partial(measure_dot_products, queries=100)
-    monkeypatch.setattr(figures, "measure_dot_products", few)
+    monkeypatch.setattr(all_figures, "measure_dot_products", few)
     files = [draw_all(translator, tmp_path / name, sentence="the old dog") for name in ("a", "b")]
     for first, second in zip(*files, strict=True):
         assert first.name == second.name
@@ -408,8 +406,8 @@ def test_everything_is_drawn_listed_and_the_same_again(
 @pytest.fixture
 def only_attention(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is drawn that needs no model, and everything once."""
-    monkeypatch.setattr(figures, "_formulas", lambda found, out: [])
-    monkeypatch.setattr(attention_figures, "KINDS", (".svg",))
+    monkeypatch.setattr(all_figures, "_formulas", lambda found, out: [])
+    monkeypatch.setattr(attention, "KINDS", (".svg",))
 
 
 @pytest.mark.usefixtures("only_attention")
@@ -428,8 +426,8 @@ def test_without_a_model_the_formulas_are_drawn(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     few = partial(measure_dot_products, queries=100)
-    monkeypatch.setattr(figures, "measure_dot_products", few)
-    monkeypatch.setattr(figures, "KINDS", (".svg",))
+    monkeypatch.setattr(all_figures, "measure_dot_products", few)
+    monkeypatch.setattr(all_figures, "KINDS", (".svg",))
     draw_all(None, tmp_path)
     names = [one.name for one in read_list(tmp_path)]
     assert names == ["positions", "learning-rate", "dot-products"]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.paper.table2 import VALIDATION, draw
+from dragoman.paper.table2.measurement import VALIDATION, draw
 
 from ..conftest import Result
 from .test_table2 import row, table

@@ -13,10 +13,16 @@ from torch import Tensor, nn
 from dragoman.errors import ConfigError, DragomanError
 from dragoman.models.api import Rows
 from dragoman.models.attention import self_mask
-from dragoman.paper import table1
-from dragoman.paper.complexity import Table1, Time, crossing, exponent, upper
-from dragoman.paper.counting import longest_chain, operations, sequential
-from dragoman.paper.layers import (
+from dragoman.paper.table1 import measurement as table1
+from dragoman.paper.table1.counting import (
+    WIDTH,
+    hops,
+    longest_chain,
+    operations,
+    path_length,
+    sequential,
+)
+from dragoman.paper.table1.layers import (
     CONVOLUTIONAL,
     DILATED,
     LAYERS,
@@ -28,8 +34,8 @@ from dragoman.paper.layers import (
     RestrictedSelfAttention,
     build,
 )
-from dragoman.paper.reach import WIDTH, hops, path_length
-from dragoman.paper.table1 import draw, measure, render
+from dragoman.paper.table1.measurement import draw, measure, render
+from dragoman.paper.table1.results import Table1, Time, crossing, exponent, upper
 
 KERNEL, WINDOW = 3, 4
 LENGTHS, WIDTHS = (8, 16, 32, 64), (16, 32)
@@ -368,7 +374,7 @@ def test_the_picture_names_every_line(result: Table1, tmp_path: Path) -> None:
 def test_names_do_not_overlap() -> None:
     from matplotlib.figure import Figure
 
-    from dragoman.paper.table1_picture import APART, _panel
+    from dragoman.paper.table1.picture import APART, _panel
 
     axes = Figure().subplots()
     _panel(axes, {layer: {8: 1.0, 16: 2.0 + 0.001 * i} for i, layer in enumerate(LAYERS)})

@@ -13,17 +13,18 @@ import torch
 from matplotlib.figure import Figure
 from matplotlib.text import Annotation
 
-from dragoman.bench.ours import Ours
+from dragoman.bench.training.timing import Ours
 from dragoman.config import Config, SearchConfig, load_preset, preset_names
 from dragoman.data.prepare import Prepared
 from dragoman.errors import ConfigError, ModelError
 from dragoman.evaluation.by_length import Bucket
-from dragoman.paper import sweep, table2
-from dragoman.paper.facts import TABLE_2
-from dragoman.paper.table2 import CONTENDERS, Contender, Row, Table2
-from dragoman.paper.table2_picture import _name, palette
-from dragoman.paper.table2_scores import Scores, Task
-from dragoman.paper.table2_speed import Speed, first_batches, measure_speed
+from dragoman.paper import sweep
+from dragoman.paper.paper_values import TABLE_2
+from dragoman.paper.table2 import measurement as table2
+from dragoman.paper.table2.measurement import CONTENDERS, Contender, Row, Table2
+from dragoman.paper.table2.picture import _name, palette
+from dragoman.paper.table2.scores import Scores, Task
+from dragoman.paper.table2.speed import Speed, first_batches, measure_speed
 
 BY_NAME = {contender.name: contender for contender in CONTENDERS}
 THERE = [c for c in CONTENDERS if c.preset in preset_names()]
@@ -293,7 +294,7 @@ def test_the_first_steps_are_not_timed(
             steps.append(1)
 
     monkeypatch.setattr(Ours, "issue", issue)
-    monkeypatch.setattr("dragoman.bench.timing.time.perf_counter", lambda: clock[0])
+    monkeypatch.setattr("dragoman.bench.training.timing.time.perf_counter", lambda: clock[0])
     config = tiny.overridden([f"tokenizer.vocabulary={len(prepared.tokenizer)}"])
     batches = first_batches(prepared, 2)
     found = measure_speed(config, prepared)

@@ -14,16 +14,17 @@ from typing import Any
 import pytest
 
 from dragoman.config import Config, load_preset
-from dragoman.data.phrasebook import generate
 from dragoman.data.prepare import Prepared, prepare
-from dragoman.data.readers import corpus
+from dragoman.data.readers.parallel import corpus
 from dragoman.errors import ConfigError, DataError, DragomanError, TrainingError
-from dragoman.paper import sweep, table3
-from dragoman.paper.facts import TABLE_3
+from dragoman.paper import sweep
+from dragoman.paper.paper_values import TABLE_3
 from dragoman.paper.sweep import Finished, Trial
-from dragoman.paper.table3 import Measured, Table3
-from dragoman.paper.table3_findings import difference
-from dragoman.paper.table3_view import _edge
+from dragoman.paper.table3 import measurement as table3
+from dragoman.paper.table3.findings import difference
+from dragoman.paper.table3.measurement import Measured, Table3
+from dragoman.paper.table3.text import _edge
+from dragoman.phrasebook import generate
 
 # --- the rows ---
 

@@ -11,19 +11,20 @@ from typing import Any
 import pytest
 
 from dragoman.config import Config
-from dragoman.data.phrasebook import generate
 from dragoman.errors import ConfigError, DataError, ModelError
-from dragoman.paper import sweep, table4
-from dragoman.paper.facts import TABLE_4
-from dragoman.paper.table4 import BEAMS, Row, Table4, Treebanks
-from dragoman.paper.table4_rows import Tried
-from dragoman.paper.table4_scores import Bucket, Scores, Subject, read_guesses, score
-from dragoman.paper.table4_treebanks import Gold
-from dragoman.text.trees.bracketing import parse_tree
-from dragoman.text.trees.evalb import PREDICTED_TAGS
-from dragoman.text.trees.tree import Tree
+from dragoman.inference.parser import Parser
+from dragoman.paper import sweep
+from dragoman.paper.paper_values import TABLE_4
+from dragoman.paper.table4 import measurement as table4
+from dragoman.paper.table4.measurement import BEAMS, Row, Table4, Treebanks
+from dragoman.paper.table4.results import Tried
+from dragoman.paper.table4.scores import Bucket, Scores, Subject, read_guesses, score
+from dragoman.paper.table4.treebanks import Gold
+from dragoman.phrasebook import generate
 from dragoman.training.run import train
-from dragoman.translate.parser import Parser
+from dragoman.trees.bracketing import parse_tree
+from dragoman.trees.evalb import PREDICTED_TAGS
+from dragoman.trees.tree import Tree
 
 from ..conftest import Result
 from .test_report import read

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from dragoman.models.api import Model, Rows, State
 from dragoman.search import Hypothesis, Limits, length_penalty
-from dragoman.text.symbols import BOS, EOS
+from dragoman.text.special_tokens import BOS, EOS
 
 FIRST = 4  # the first id that is a piece of text
 

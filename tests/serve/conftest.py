@@ -10,8 +10,8 @@ MISSING = [name for name in PACKAGES if find_spec(name) is None]
 
 if MISSING:
     collect_ignore = [
-        file.name
-        for file in Path(__file__).parent.glob("test_*.py")
+        str(file.relative_to(Path(__file__).parent))
+        for file in Path(__file__).parent.rglob("test_*.py")
         if file.name != "test_command.py"
     ]
 else:

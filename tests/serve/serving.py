@@ -19,18 +19,18 @@ from fastapi import FastAPI
 from starlette.testclient import TestClient
 
 from dragoman.config import Config
-from dragoman.data.phrasebook import generate
 from dragoman.model_directory import save_model
 from dragoman.models import build
 from dragoman.models.weights import get_weights
+from dragoman.phrasebook import generate
 from dragoman.serve.app import build as build_app
 from dragoman.serve.app import edged
-from dragoman.serve.desk import Desk
+from dragoman.serve.service import Desk
 from dragoman.serve.settings import Settings, digest
 from dragoman.text.tokenizer import Tokenizer
-from dragoman.text.trees.bracketing import parse_tree
-from dragoman.text.trees.tokenizer import TreeTokenizer
-from dragoman.text.trees.tree import leaves
+from dragoman.trees.bracketing import parse_tree
+from dragoman.trees.tree import leaves
+from dragoman.trees.tree_tokenizer import TreeTokenizer
 
 from ..conftest import reversals
 

@@ -15,17 +15,19 @@ import pytest
 
 import dragoman
 from dragoman.errors import ModelError
+from dragoman.inference.cpu import kernel_library
+from dragoman.inference.cpu.continuous_batching import Stream
 from dragoman.serve.batcher import STREAMS, BatchedEngine, Batcher
-from dragoman.serve.meters import Meters
-from dragoman.serve.refusals import Refusal
-from dragoman.serve.tickets import Ticket, held
-from dragoman.translate.engine import native
-from dragoman.translate.engine.stream import Stream
+from dragoman.serve.errors import Refusal
+from dragoman.serve.metrics import Meters
+from dragoman.serve.request_context import Ticket, held
 
 from ..shortlists import give
 from .serving import SENTENCES, Service, start, wait_for
 
-pytestmark = pytest.mark.skipif(native.kernel() is None, reason="the kernel is not compiled")
+pytestmark = pytest.mark.skipif(
+    kernel_library.kernel() is None, reason="the kernel is not compiled"
+)
 
 
 def slowly(monkeypatch: pytest.MonkeyPatch, seconds: float) -> list[int]:
@@ -64,7 +66,7 @@ def test_batched_output_is_identical_to_solo_output(service: Service) -> None:
 
 
 @pytest.mark.skipif(
-    not hasattr(native.kernel(), "dragoman_narrows"), reason="the kernel is not compiled"
+    not hasattr(kernel_library.kernel(), "dragoman_narrows"), reason="the kernel is not compiled"
 )
 def test_with_shortlists_each_model_uses_its_own(models: Path, tmp_path: Path) -> None:
     path = Path(shutil.copytree(models / "ende", tmp_path / "ende"))

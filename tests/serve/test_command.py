@@ -91,7 +91,7 @@ def test_without_the_packages_it_says_what_to_install() -> None:
 
 def test_the_command_is_imported_without_them() -> None:
     script = (
-        "import sys; import dragoman.cli_serve\n"
+        "import sys; import dragoman.cli.serve\n"
         "heavy = {'fastapi', 'uvicorn', 'torch', 'numpy', 'pydantic'} & set(sys.modules)\n"
         "assert not heavy, heavy"
     )

@@ -13,17 +13,19 @@ from typing import Any
 import pytest
 
 from dragoman.errors import ConfigError
-from dragoman.serve import guard as guarding
-from dragoman.serve.edge import JsonLines
-from dragoman.serve.pace import Pace
+from dragoman.inference.cpu import kernel_library
+from dragoman.inference.cpu.continuous_batching import Stream
+from dragoman.serve import authentication as guarding
+from dragoman.serve.middleware import JsonLines
 from dragoman.serve.settings import Settings, digest, read_keys
-from dragoman.translate.engine import native
-from dragoman.translate.engine.stream import Stream
+from dragoman.serve.throughput import Pace
 
 from .serving import SENTENCES, Service, wait_for
 
 ASK: dict[str, Any] = {"q": "the dog", "source": "en", "target": "de"}
-needs_kernel = pytest.mark.skipif(native.kernel() is None, reason="the kernel is not compiled")
+needs_kernel = pytest.mark.skipif(
+    kernel_library.kernel() is None, reason="the kernel is not compiled"
+)
 
 
 def test_characters_items_lines_and_bytes_have_bounds(served: Callable[..., Service]) -> None:
@@ -255,7 +257,7 @@ def test_metrics_count_what_was_done(served: Callable[..., Service], precision: 
     found = service.desk.fleet.models[0].translator.translate(texts)
     tokens = sum(len(one.tokens) for one in found)
     assert f'dragoman_tokens_total{{model="ende"}} {tokens}.0' in lines
-    if precision == "auto" and native.kernel() is not None:
+    if precision == "auto" and kernel_library.kernel() is not None:
         assert 'dragoman_running_sentences{model="ende"} 0.0' in lines
         assert 'dragoman_batch_fill_count{model="ende"}' in lines
 
@@ -331,10 +333,10 @@ def test_a_body_that_does_not_come_is_not_waited_for(monkeypatch: pytest.MonkeyP
 
     from starlette.exceptions import HTTPException
 
-    from dragoman.serve import edge
+    from dragoman.serve import middleware
 
-    monkeypatch.setattr(edge, "PATIENCE", 0.05)
-    body = edge._Body(lambda: asyncio.sleep(10), 100)  # type: ignore[arg-type,return-value]
+    monkeypatch.setattr(middleware, "PATIENCE", 0.05)
+    body = middleware._Body(lambda: asyncio.sleep(10), 100)  # type: ignore[arg-type,return-value]
     with pytest.raises(HTTPException) as refusal:
         asyncio.run(body.receive())
     assert refusal.value.status_code == 408

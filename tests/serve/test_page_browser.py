@@ -468,7 +468,7 @@ def test_everything_that_can_be_used_has_a_name_and_fits_a_phone(
 
 
 def test_a_saved_page_works_from_a_file(browser: Any, trained: Path, tmp_path: Path) -> None:
-    from dragoman.translate import load
+    from dragoman.inference import load
 
     file = load(trained, device="cpu").inspect(TEXT).save(tmp_path / "page.html")
     context = browser.new_context(locale="en-US", offline=True)

@@ -8,15 +8,17 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
+from dragoman.inference.cpu import Engine, kernel_library
+from dragoman.inference.cpu.continuous_batching import OpenEngine
+from dragoman.inference.cpu.shortlist import Shortlist
 from dragoman.search import SearchOptions
-from dragoman.text.symbols import EOS, FIRST
-from dragoman.translate.engine import Engine, native
-from dragoman.translate.engine.shortlist import Shortlist
-from dragoman.translate.engine.stream import OpenEngine
+from dragoman.text.special_tokens import EOS, FIRST
 
-from ..engine.rounding import BASE, VOCABULARY, engine, made
+from ..inference.cpu.rounding import BASE, VOCABULARY, engine, made
 
-pytestmark = pytest.mark.skipif(native.kernel() is None, reason="the kernel is not compiled")
+pytestmark = pytest.mark.skipif(
+    kernel_library.kernel() is None, reason="the kernel is not compiled"
+)
 
 
 def sources(count: int, longest: int = 20, seed: int = 0) -> list[list[int]]:
@@ -49,7 +51,7 @@ def narrow(plain: Engine) -> Iterator[Engine]:
 def test_whenever_sentences_join_and_leave_each_is_found_as_if_alone(
     request: pytest.FixtureRequest, kind: str, beam: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dragoman.translate.engine.narrow.SURE", 0.0)
+    monkeypatch.setattr("dragoman.inference.cpu.shortlist_projection.SURE", 0.0)
     plain: Engine = request.getfixturevalue(kind)
     options = SearchOptions(beam=beam, n_best=min(beam, 2), max_extra=12)
     sentences = sources(120)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from dragoman.config import TokenizerConfig
 from dragoman.errors import ConfigError, DataError, ModelError
 from dragoman.text.normalization import normalize
-from dragoman.text.symbols import BOS, EOS, PAD, UNK
+from dragoman.text.special_tokens import BOS, EOS, PAD, UNK
 from dragoman.text.tokenizer import Tokenizer, _sample
 
 KINDS = ("bpe", "unigram")

@@ -11,8 +11,8 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
-from dragoman.training.distribution import Ranks
-from dragoman.training.shards import Part
+from dragoman.training.checkpoints.shards import Part
+from dragoman.training.distributed.ranks import Ranks
 
 Result = TypeVar("Result")
 

@@ -23,7 +23,7 @@ from torch.distributed import PrefixStore
 from dragoman.config import Config
 from dragoman.data.prepare import Prepared
 from dragoman.training import loop
-from dragoman.training.distribution import Ranks, joined
+from dragoman.training.distributed.ranks import Ranks, joined
 
 
 def do(job: dict[str, Any], data: Prepared, ranks: Ranks) -> None:

@@ -10,8 +10,8 @@ import pytest
 from dragoman.config import Config, DataConfig
 from dragoman.data.prepare import Prepared
 from dragoman.errors import DataError
-from dragoman.training.held_out import HeldOut, keep, read
 from dragoman.training.loop import fit
+from dragoman.training.validation import HeldOut, keep, read
 
 
 @pytest.fixture

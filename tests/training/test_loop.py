@@ -17,10 +17,11 @@ from dragoman.config import Config
 from dragoman.data.prepare import Prepared
 from dragoman.errors import ModelError, TrainingError
 from dragoman.models.weights import read_tensors
-from dragoman.training import checkpoint as checkpoints
-from dragoman.training import loop, shards
-from dragoman.training.averaging import average
-from dragoman.training.checkpoint import Checkpoint
+from dragoman.training import loop
+from dragoman.training.checkpoints import checkpoint as checkpoints
+from dragoman.training.checkpoints import shards
+from dragoman.training.checkpoints.averaging import average
+from dragoman.training.checkpoints.checkpoint import Checkpoint
 from dragoman.training.loop import fit
 from dragoman.training.loss import Criterion
 from dragoman.training.run import resume, train

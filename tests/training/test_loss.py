@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 
 from dragoman.config import Config
-from dragoman.data.batches import Batches
+from dragoman.data.batching.batches import Batches
 from dragoman.data.prepare import Prepared
 from dragoman.models import build
 from dragoman.training.loss import Criterion, TensorBatch, label_smoothed

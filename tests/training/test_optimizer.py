@@ -8,8 +8,15 @@ import pytest
 import torch
 
 from dragoman.config import TrainingConfig
-from dragoman.training.muon import MOMENTUM, Muon, orthogonal, together
-from dragoman.training.optimizer import Adam, MovingAverage, learning_rate
+from dragoman.training.optimizers import (
+    MOMENTUM,
+    Adam,
+    MovingAverage,
+    Muon,
+    learning_rate,
+    orthogonal,
+    together,
+)
 
 
 def test_the_papers_schedule_is_equation_3() -> None:

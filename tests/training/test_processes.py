@@ -17,7 +17,7 @@ from torch import Tensor
 
 from dragoman.config import Config
 from dragoman.data.prepare import Prepared
-from dragoman.training.checkpoint import Checkpoint, checkpoint_path, list_checkpoints
+from dragoman.training.checkpoints.checkpoint import Checkpoint, checkpoint_path, list_checkpoints
 
 pytestmark = pytest.mark.slow
 

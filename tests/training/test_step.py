@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 
 from dragoman.config import Config
-from dragoman.data.batches import Batches
+from dragoman.data.batching.batches import Batches
 from dragoman.data.prepare import Prepared
 from dragoman.models import build
-from dragoman.training.distribution import Ranks
+from dragoman.training.distributed.ranks import Ranks
 from dragoman.training.loss import Criterion
 from dragoman.training.step import Stepper, StepResult
 

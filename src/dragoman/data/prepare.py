@@ -24,13 +24,13 @@ import numpy.typing as npt
 
 from dragoman.config import Config
 from dragoman.data.cleaning import EXAMPLES, REASONS, Cleaner, CleaningReport, HashSet, pair_hash
-from dragoman.data.pool import ahead
-from dragoman.data.readers import Corpus, Pair
+from dragoman.data.readers.parallel import Corpus, Pair
 from dragoman.data.store import Store, StoreWriter, id_type
 from dragoman.errors import ConfigError, DataError, ModelError
-from dragoman.files import atomic_directory
+from dragoman.system.atomic_files import atomic_directory
+from dragoman.system.process_pool import ahead
 from dragoman.text.tokenizer import Tokenizer
-from dragoman.text.trees.tokenizer import TreeTokenizer
+from dragoman.trees.tree_tokenizer import TreeTokenizer
 
 __all__ = ["Prepared", "Progress", "prepare"]
 

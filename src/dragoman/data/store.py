@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dragoman.errors import DataError
-from dragoman.files import atomic_write
+from dragoman.system.atomic_files import atomic_write
 
 __all__ = ["Store", "StoreMeta", "StoreWriter"]
 

@@ -9,7 +9,7 @@ from typing import Any, TypedDict
 from dragoman.evaluation.metrics import METRICS, Scores, check_counts, score
 from dragoman.evaluation.perplexity import Perplexity, perplexity
 from dragoman.evaluation.significance import Comparison, compare
-from dragoman.translate import Translator
+from dragoman.inference import Translator
 
 __all__ = ["Evaluation", "evaluate"]
 

@@ -12,8 +12,8 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
 
-from dragoman.data.languages import primary_code, tokenizer_for
 from dragoman.errors import ConfigError, DataError
+from dragoman.text.languages import primary_code, tokenizer_for
 
 __all__ = ["METRICS", "Score", "Scores", "bleu", "make_metrics", "score", "tokenizer_for"]
 

@@ -15,7 +15,7 @@ from torch.nn import functional
 
 from dragoman.errors import DataError
 from dragoman.models.api import Model
-from dragoman.search.many import by_length, source_rows, target_rows
+from dragoman.search.batching import by_length, source_rows, target_rows
 
 __all__ = ["Perplexity", "perplexity"]
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.errors import DragomanError
-from dragoman.inspection.drawing import INK, check_format, style, write
+from dragoman.inspection.plotting import INK, check_format, style, write
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

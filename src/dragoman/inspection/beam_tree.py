@@ -10,14 +10,14 @@ from typing import Any, Literal
 
 from torch import Tensor
 
-from dragoman.inspection.reading import BEGIN, END, labels, source_ids
+from dragoman.inference import Translator
+from dragoman.inspection.pieces import BEGIN, END, labels, source_ids
 from dragoman.search import SearchOptions
+from dragoman.search.batching import source_rows
 from dragoman.search.beam import beam_search
-from dragoman.search.hypotheses import length_penalty
-from dragoman.search.many import source_rows
+from dragoman.search.options import length_penalty
 from dragoman.search.ranking import best_of
-from dragoman.text.symbols import EOS
-from dragoman.translate import Translator
+from dragoman.text.special_tokens import EOS
 
 __all__ = ["BeamTree", "Branch", "beam_tree"]
 

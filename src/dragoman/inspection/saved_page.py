@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from dragoman.errors import ModelError
-from dragoman.files import atomic_write
+from dragoman.inference import Translator
+from dragoman.inspection.attention import PARTS, attention
 from dragoman.inspection.beam_tree import beam_tree
-from dragoman.inspection.heads import PARTS, attention
-from dragoman.inspection.numbers import layers_of, numbers
-from dragoman.translate import Translator
+from dragoman.inspection.model_numbers import layers_of, numbers
+from dragoman.system.atomic_files import atomic_write
 
 __all__ = ["Inspection", "bundle", "inspect"]
 

@@ -14,14 +14,14 @@ import torch
 from torch import Tensor
 
 from dragoman.errors import ConfigError, ModelError
-from dragoman.files import write_synced
 from dragoman.interop.huggingface import longest
 from dragoman.interop.parity import Parity, Reference
-from dragoman.interop.pieces import normalizing_model, spelling
+from dragoman.interop.sentencepiece_model import normalizing_model, spelling
 from dragoman.model_directory import LoadedModel
 from dragoman.models.transformer import sinusoids
 from dragoman.models.weights import get_weights
-from dragoman.text.symbols import BOS, EOS, PAD, UNK
+from dragoman.system.atomic_files import write_synced
+from dragoman.text.special_tokens import BOS, EOS, PAD, UNK
 
 __all__ = ["QUANTIZATIONS", "check", "write"]
 

@@ -7,10 +7,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from dragoman.files import atomic_directory
-from dragoman.interop.conditions import PACKAGES, check_fit, require
 from dragoman.interop.parity import Parity, Reference, sample_texts
+from dragoman.interop.support import PACKAGES, check_fit, require
 from dragoman.model_directory import LoadedModel
+from dragoman.system.atomic_files import atomic_directory
 
 __all__ = ["export"]
 

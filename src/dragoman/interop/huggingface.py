@@ -19,15 +19,15 @@ import torch
 
 from dragoman.config import Config
 from dragoman.errors import ModelError
-from dragoman.files import write_synced
-from dragoman.interop.conditions import require
-from dragoman.interop.marian import to_theirs
+from dragoman.interop.marian_names import to_theirs
 from dragoman.interop.parity import Parity, Reference
-from dragoman.interop.pieces import SPECIAL, models, spelling
+from dragoman.interop.sentencepiece_model import SPECIAL, models, spelling
+from dragoman.interop.support import require
 from dragoman.model_directory import LoadedModel
 from dragoman.models.weights import get_weights, write_tensors
-from dragoman.search.many import source_rows, target_rows
-from dragoman.text.symbols import BOS, EOS, PAD, UNK
+from dragoman.search.batching import source_rows, target_rows
+from dragoman.system.atomic_files import write_synced
+from dragoman.text.special_tokens import BOS, EOS, PAD, UNK
 
 __all__ = ["architecture", "check", "compare", "compare_tokenizers", "longest", "quiet", "write"]
 

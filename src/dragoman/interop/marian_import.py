@@ -20,13 +20,13 @@ from torch import Tensor
 
 from dragoman.config import Config
 from dragoman.errors import ModelError
-from dragoman.files import atomic_directory
-from dragoman.interop.conditions import require
 from dragoman.interop.huggingface import compare, compare_tokenizers, quiet
-from dragoman.interop.marian import from_theirs
+from dragoman.interop.marian_names import from_theirs
 from dragoman.interop.parity import Parity, Reference, sample_texts
+from dragoman.interop.support import require
 from dragoman.model_directory import load_model, save_model
 from dragoman.models.weights import read_tensors
+from dragoman.system.atomic_files import atomic_directory
 from dragoman.text.tokenizer import Tokenizer
 
 __all__ = ["import_marian"]
@@ -123,7 +123,7 @@ def _json(path: Path) -> dict[str, Any]:
 
 def _tokenizer(source: Path, settings: dict[str, Any]) -> tuple[Tokenizer, list[int]]:
     """Their two SentencePiece models under our ids; and for each of our ids theirs."""
-    from dragoman.text.pair import PairTokenizer
+    from dragoman.text.pair_tokenizer import PairTokenizer
 
     options = _json(source / "tokenizer_config.json")
     if options.get("separate_vocabs"):

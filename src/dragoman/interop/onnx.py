@@ -21,15 +21,15 @@ import torch
 from torch import Tensor, nn
 
 from dragoman.errors import ModelError
-from dragoman.files import write_synced
 from dragoman.interop.parity import Parity, Reference
-from dragoman.interop.pieces import normalizing_model
+from dragoman.interop.sentencepiece_model import normalizing_model
 from dragoman.model_directory import LoadedModel
 from dragoman.models import Rows
 from dragoman.models.attention import Sight
 from dragoman.models.transformer import DecoderLayer, Embedding, Transformer
-from dragoman.search.many import source_rows
-from dragoman.text.symbols import BOS, EOS, PAD, UNK
+from dragoman.search.batching import source_rows
+from dragoman.system.atomic_files import write_synced
+from dragoman.text.special_tokens import BOS, EOS, PAD, UNK
 
 __all__ = ["DecoderStep", "Encoder", "check", "write"]
 

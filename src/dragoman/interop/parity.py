@@ -15,12 +15,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from dragoman.data.phrasebook import LANGUAGES, generate
 from dragoman.errors import DataError, ModelError
 from dragoman.model_directory import LoadedModel
+from dragoman.phrasebook import LANGUAGES, generate
 from dragoman.search import SearchOptions, search
-from dragoman.search.many import search_many, source_rows, target_rows
-from dragoman.text.symbols import EOS, FIRST
+from dragoman.search.batching import search_many, source_rows, target_rows
+from dragoman.text.special_tokens import EOS, FIRST
 
 __all__ = ["Parity", "Reference", "sample_texts"]
 

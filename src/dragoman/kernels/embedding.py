@@ -11,7 +11,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from dragoman.kernels.random import kept, noise, threshold
+from dragoman.kernels.dropout import kept, noise, threshold
 
 __all__ = ["embed"]
 

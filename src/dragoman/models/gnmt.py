@@ -13,8 +13,8 @@ from dragoman.config import ModelConfig
 from dragoman.errors import ConfigError
 from dragoman.models.api import Model, Rows, State
 from dragoman.models.recurrent import AdditiveAttention, Layer, RecurrentState, embed
-from dragoman.models.sentences import Sentences, take_apart
 from dragoman.models.transformer import Pieces
+from dragoman.models.unpacking import Sentences, take_apart
 
 __all__ = ["GNMT"]
 

@@ -21,8 +21,8 @@ from torch.utils.checkpoint import checkpoint
 from dragoman.config import ModelConfig
 from dragoman.models.api import Model, Rows, State
 from dragoman.models.attention import Linear, Watchable
-from dragoman.models.sentences import Sentences, similar, take_apart
 from dragoman.models.transformer import Pieces
+from dragoman.models.unpacking import Sentences, similar, take_apart
 
 __all__ = [
     "AdditiveAttention",

@@ -21,13 +21,7 @@ from torch import Tensor, nn
 from dragoman import kernels
 from dragoman.config import ModelConfig
 from dragoman.models.api import Model, Rows, State
-from dragoman.models.attention import (
-    Linear,
-    MultiHeadAttention,
-    RelativeBias,
-    Sight,
-    rotate,
-)
+from dragoman.models.attention import Linear, MultiHeadAttention, RelativeBias, Sight, rotate
 from dragoman.models.experts import Experts
 
 __all__ = ["Transformer", "sinusoids"]

@@ -11,12 +11,15 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from dragoman.errors import DataError
-from dragoman.files import atomic_write
-from dragoman.paper import table1, table2, table3, table4
-from dragoman.paper.dot_products import DotProducts
-from dragoman.paper.figures import DOT_PRODUCTS, LIST, read_list
-from dragoman.paper.grid import Grid
-from dragoman.paper.page import Picture, Section, page
+from dragoman.paper.figures.all_figures import DOT_PRODUCTS, LIST, read_list
+from dragoman.paper.figures.dot_products import DotProducts
+from dragoman.paper.html_page import Picture, Section, page
+from dragoman.paper.table1 import measurement as table1
+from dragoman.paper.table2 import measurement as table2
+from dragoman.paper.table3 import measurement as table3
+from dragoman.paper.table4 import measurement as table4
+from dragoman.paper.text_table import Grid
+from dragoman.system.atomic_files import atomic_write
 
 __all__ = ["write_report"]
 

@@ -26,10 +26,10 @@ from typing import Any, Final, TypeAlias
 from dragoman.config import Config
 from dragoman.data.prepare import Prepared
 from dragoman.errors import ConfigError, DataError, TrainingError
-from dragoman.files import atomic_write, explained
-from dragoman.paper.keeping import corpus_fingerprint
-from dragoman.training.distribution import cores
-from dragoman.training.signals import Signals
+from dragoman.paper.result_cache import corpus_fingerprint
+from dragoman.system.atomic_files import atomic_write, explained
+from dragoman.system.signals import Signals
+from dragoman.training.distributed.ranks import cores
 
 __all__ = ["Finished", "Trial", "first_line", "run"]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from dragoman.search.hypotheses import (
+from dragoman.search.options import (
     Hypothesis,
     Limits,
     SamplingOptions,
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from dragoman.search.diverse import diverse_search
     from dragoman.search.greedy import greedy_search
     from dragoman.search.sampling import sample
-    from dragoman.search.space import Constraint
+    from dragoman.search.search_space import Constraint
 
 __all__ = [
     "Constraint",
@@ -40,7 +40,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Constraint": "space",
+    "Constraint": "search_space",
     "banked_search": "dispatch",
     "beam_search": "beam",
     "diverse_search": "diverse",

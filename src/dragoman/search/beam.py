@@ -20,10 +20,10 @@ from torch import Tensor
 from torch.nn import functional
 
 from dragoman.models.api import Model, Rows
-from dragoman.search.hypotheses import Hypothesis, SearchOptions, checked, nothing
+from dragoman.search.options import Hypothesis, SearchOptions, checked, nothing
 from dragoman.search.ranking import best_of, penalty_table
-from dragoman.search.space import Constraint, Space
-from dragoman.text.symbols import BOS, EOS, PAD
+from dragoman.search.search_space import Constraint, Space
+from dragoman.text.special_tokens import BOS, EOS, PAD
 
 __all__ = ["Choose", "beam_search"]
 

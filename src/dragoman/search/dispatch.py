@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dragoman.models.api import Model, Rows
 from dragoman.search.beam import beam_search
+from dragoman.search.constraints.phrases import Lexical
 from dragoman.search.diverse import diverse_search
 from dragoman.search.greedy import greedy_search
-from dragoman.search.hypotheses import Hypothesis, SearchOptions
-from dragoman.search.lexical import Lexical
-from dragoman.search.space import Constraint
+from dragoman.search.options import Hypothesis, SearchOptions
+from dragoman.search.search_space import Constraint
 
 __all__ = ["banked_search", "search"]
 

@@ -17,10 +17,10 @@ from torch import Tensor
 
 from dragoman.models.api import Model, Rows
 from dragoman.search.beam import beam_search
-from dragoman.search.hypotheses import Hypothesis, SearchOptions
+from dragoman.search.options import Hypothesis, SearchOptions
 from dragoman.search.ranking import best_of
-from dragoman.search.space import Constraint
-from dragoman.text.symbols import EOS
+from dragoman.search.search_space import Constraint
+from dragoman.text.special_tokens import EOS
 
 __all__ = ["diverse_search"]
 

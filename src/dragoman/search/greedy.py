@@ -2,14 +2,88 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from itertools import count
+
+import torch
 from torch import Tensor
 
 from dragoman.models.api import Model, Rows
-from dragoman.search.hypotheses import Hypothesis, SearchOptions
-from dragoman.search.paths import follow
-from dragoman.search.space import Constraint, Space
+from dragoman.search.options import Hypothesis, Limits, SearchOptions, checked, nothing
+from dragoman.search.ranking import penalty_table
+from dragoman.search.search_space import Constraint, Space
+from dragoman.text.special_tokens import BOS, EOS
 
-__all__ = ["greedy_search"]
+__all__ = [
+    "Choose",
+    "follow",
+    "greedy_search",
+]
+
+
+# PART search.paths: Hypotheses that each go their own way: the loop of greedy search and of
+# sampling.
+
+
+# B sentences still searched, K paths of each, T pieces, V vocabulary
+
+
+Choose = Callable[[Tensor, Tensor, int], Tensor]
+"""From the log-probabilities of all extensions (B K V), the rows of the source they belong to (B)
+and the pieces so far: the piece each path takes (B K)."""
+
+
+@torch.no_grad()
+def follow(
+    model: Model, source: Rows, space: Space, limits: Limits, paths: int, choose: Choose
+) -> list[list[Hypothesis]]:
+    """Extend `paths` hypotheses of each sentence by the chosen pieces until each has ended."""
+    if not space.sentences:
+        return []
+    results: list[list[Hypothesis]] = [[] for _ in space.sentences]
+    device, shape = source.ids_RL.device, (len(space.sentences), paths)
+    penalties = penalty_table(max(space.ceilings), limits.length_penalty, device)
+    state = model.start(source).expand(paths)
+    ids_BKT = torch.zeros(*shape, 0, dtype=torch.int64, device=device)
+    last_BK = torch.full(shape, BOS, dtype=torch.int64, device=device)
+    lengths_BK = torch.zeros(shape, dtype=torch.int64, device=device)
+    sums_BK = torch.zeros(shape, device=device)
+    open_BK = torch.ones(shape, dtype=torch.bool, device=device)
+
+    for length in count():
+        log_probs_BKV, state = model.step(last_BK, state)
+        totals_BKV = space.extensions(sums_BK, log_probs_BKV, ids_BKT)
+        chosen_BK = choose(totals_BKV, space.sentences_B, length)
+        total_BK = totals_BKV.gather(2, chosen_BK[:, :, None])[:, :, 0]
+        sums_BK = torch.where(open_BK, total_BK, sums_BK)
+        last_BK = torch.where(open_BK, chosen_BK, EOS)
+        ids_BKT = torch.cat([ids_BKT, last_BK[:, :, None]], dim=2)
+        open_BK = open_BK & (last_BK != EOS) & (sums_BK != -torch.inf)
+        lengths_BK = lengths_BK + open_BK
+
+        done_B = ~open_BK.any(dim=1)
+        done = done_B.tolist()  # the one wait of a step
+        if not any(done):
+            continue
+        scores_BK = sums_BK.double() / penalties[lengths_BK]
+        columns = (ids_BKT, lengths_BK, scores_BK, sums_BK)
+        found = zip(*(column[done_B].tolist() for column in columns), strict=True)
+        for row in (row for row, ended in enumerate(done) if ended):
+            results[space.sentences[row]] = [
+                nothing(space.prefixes[row])
+                if score == -torch.inf
+                else Hypothesis(ids[:pieces], score, log_prob)
+                for ids, pieces, score, log_prob in zip(*next(found), strict=True)
+            ]
+        rows = [row for row, ended in enumerate(done) if not ended]
+        if not rows:
+            return checked(results)
+        space.keep(rows)
+        rows_B = torch.tensor(rows, device=device)
+        state = state.keep(rows_B)
+        ids_BKT, last_BK, lengths_BK = ids_BKT[rows_B], last_BK[rows_B], lengths_BK[rows_B]
+        sums_BK, open_BK = sums_BK[rows_B], open_BK[rows_B]
+    raise AssertionError("unreachable")
 
 
 def greedy_search(

@@ -7,7 +7,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from dragoman.search.hypotheses import length_penalty
+from dragoman.search.options import length_penalty
 
 __all__ = ["best_of", "penalty_table"]
 

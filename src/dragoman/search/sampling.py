@@ -12,10 +12,10 @@ from torch.nn import functional
 from torch.nn.utils.rnn import pad_sequence
 
 from dragoman.models.api import Model, Rows
-from dragoman.search.hypotheses import Hypothesis, SamplingOptions
-from dragoman.search.paths import follow
+from dragoman.search.greedy import follow
+from dragoman.search.options import Hypothesis, SamplingOptions
 from dragoman.search.ranking import best_of
-from dragoman.search.space import Constraint, Space
+from dragoman.search.search_space import Constraint, Space
 
 __all__ = ["sample"]
 

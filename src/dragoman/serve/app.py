@@ -14,12 +14,11 @@ from starlette.types import ASGIApp
 
 from dragoman import __version__
 from dragoman.errors import DragomanError
-from dragoman.serve import deepl, files, libretranslate, looking, native, operations
-from dragoman.serve.desk import Desk
-from dragoman.serve.dialects import on_failure, on_http, on_invalid, on_refusal
-from dragoman.serve.edge import Edge
-from dragoman.serve.guard import Guard
-from dragoman.serve.refusals import Refusal
+from dragoman.serve.authentication import Guard
+from dragoman.serve.errors import Refusal, on_failure, on_http, on_invalid, on_refusal
+from dragoman.serve.middleware import Edge
+from dragoman.serve.routes import deepl, documents, health, libretranslate, page, v1
+from dragoman.serve.service import Desk
 
 __all__ = ["build", "edged"]
 
@@ -41,8 +40,8 @@ def build(desk: Desk) -> FastAPI:
         lifespan=life,
     )
     app.state.desk, app.state.guard = desk, Guard(desk.settings)
-    app.state.files = files.Shelf()
-    for module in (looking, operations, libretranslate, files, deepl, native):
+    app.state.files = documents.Shelf()
+    for module in (page, health, libretranslate, documents, deepl, v1):
         app.include_router(module.router)
     app.add_exception_handler(Refusal, on_refusal)
     app.add_exception_handler(HTTPException, on_http)

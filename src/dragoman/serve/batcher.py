@@ -14,13 +14,13 @@ from itertools import count
 from threading import TIMEOUT_MAX, Condition, Event, Lock, Thread
 from typing import Final
 
+from dragoman.inference.cpu import Engine
+from dragoman.inference.cpu.continuous_batching import OpenEngine, Stream
 from dragoman.search import Hypothesis, SearchOptions
-from dragoman.search.rules import Yields
-from dragoman.serve.meters import Meters
-from dragoman.serve.refusals import Refusal, answerable, log
-from dragoman.serve.tickets import Ticket, current
-from dragoman.translate.engine import Engine
-from dragoman.translate.engine.stream import OpenEngine, Stream
+from dragoman.serve.errors import Refusal, answerable, log
+from dragoman.serve.metrics import Meters
+from dragoman.serve.request_context import Ticket, current
+from dragoman.trees.grammar import Yields
 
 __all__ = ["BatchedEngine", "Batcher"]
 

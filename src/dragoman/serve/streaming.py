@@ -10,11 +10,11 @@ from typing import Any
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from dragoman.serve.desk import Desk
-from dragoman.serve.fleet import Served
-from dragoman.serve.refusals import Refusal
-from dragoman.serve.texts import Lines
-from dragoman.translate import Translation
+from dragoman.inference import Translation
+from dragoman.inference.documents.lines import Lines
+from dragoman.serve.errors import Refusal
+from dragoman.serve.models import Served
+from dragoman.serve.service import Desk
 
 __all__ = ["TokenStream"]
 

@@ -24,12 +24,12 @@ import sentencepiece
 
 from dragoman.config import TokenizerConfig
 from dragoman.errors import ConfigError, DataError, ModelError
-from dragoman.files import atomic_write
+from dragoman.system.atomic_files import atomic_write
 from dragoman.text.normalization import SPACE_MARK, Form, normalize, single_spaced
-from dragoman.text.symbols import BOS, EOS, PAD, UNK
+from dragoman.text.special_tokens import BOS, EOS, PAD, UNK
 
 if TYPE_CHECKING:
-    from dragoman.text.trees.actions import Actions
+    from dragoman.trees.actions import Actions
 
 __all__ = ["Kind", "Tokenizer"]
 
@@ -402,12 +402,12 @@ def _made(
 ) -> Tokenizer:
     """A tokeniser of its parts; with `trees`, a parser's; with `pair`, one of two models."""
     if pair is not None:
-        from dragoman.text.pair import PairTokenizer
+        from dragoman.text.pair_tokenizer import PairTokenizer
 
         return PairTokenizer(model, kind=kind, normalization=normalization, pair=pair)
     if trees is None:
         return Tokenizer(model, kind=kind, normalization=normalization)
-    from dragoman.text.trees.tokenizer import TreeTokenizer
+    from dragoman.trees.tree_tokenizer import TreeTokenizer
 
     return TreeTokenizer(model, kind=kind, normalization=normalization, trees=trees)
 

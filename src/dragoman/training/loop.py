@@ -18,44 +18,37 @@ from typing import Any
 import torch
 
 from dragoman.config import Config
-from dragoman.data.batches import Batch, Batches
+from dragoman.data.batching.batches import Batch, Batches
 from dragoman.data.prepare import Prepared
 from dragoman.errors import ConfigError, TrainingError
-from dragoman.files import atomic_write, remove_leftovers
-from dragoman.memory import keep_freed_memory
 from dragoman.model_directory import save_model
 from dragoman.models import Model, build
 from dragoman.models.weights import get_weights, set_weights
-from dragoman.text.sampling import SubwordSampler
-from dragoman.training import checkpoint as checkpoints
-from dragoman.training import held_out
-from dragoman.training.checkpoint import Checkpoint, Progress
-from dragoman.training.determinism import determined
-from dragoman.training.distribution import (
-    Ranks,
-    cores,
-    describe_device,
-    joined,
-    pick_device,
-)
-from dragoman.training.metrics import Metrics
-from dragoman.training.precision import wants_bf16
-from dragoman.training.progress import Display
-from dragoman.training.rehearsal import settle
-from dragoman.training.sharding import gathered, part
-from dragoman.training.shards import Part
-from dragoman.training.shortage import (
+from dragoman.system.atomic_files import atomic_write, remove_leftovers
+from dragoman.system.memory import keep_freed_memory
+from dragoman.system.signals import SIGNALS, Signals
+from dragoman.text.subword_sampling import SubwordSampler
+from dragoman.training import validation
+from dragoman.training.checkpoints import checkpoint as checkpoints
+from dragoman.training.checkpoints.checkpoint import Checkpoint, Progress
+from dragoman.training.checkpoints.shards import Part
+from dragoman.training.checkpoints.writer import CheckpointWriter
+from dragoman.training.distributed.parallel import gathered, part
+from dragoman.training.distributed.ranks import Ranks, cores, describe_device, joined, pick_device
+from dragoman.training.distributed.watchdog import watched
+from dragoman.training.memory.out_of_memory import (
     Shortage,
     ShortageError,
     nothing_smaller,
     read_note,
     write_note,
 )
-from dragoman.training.signals import SIGNALS, Signals
+from dragoman.training.memory.planner import settle
+from dragoman.training.metrics import Metrics
+from dragoman.training.precision import determined, wants_bf16
+from dragoman.training.progress import Display
 from dragoman.training.step import Stepper, StepResult
 from dragoman.training.validation import Validation, validate
-from dragoman.training.watch import watched
-from dragoman.training.writer import CheckpointWriter
 
 __all__ = ["Outcome", "fit"]
 
@@ -131,7 +124,7 @@ class Trainer:
         self.reached: Callable[[int], None] = lambda step: None
         self.patient = ranks.apart()
         """The ranks, where one has more to do than the others."""
-        self.held_out = held_out.read(run)
+        self.held_out = validation.read(run)
         self.progress = Progress(threads=torch.get_num_threads(), ranks=ranks.world)
         self.started = self.window_start = time.monotonic()
         self.started_at = self.window_tokens = 0

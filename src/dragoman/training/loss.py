@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from dragoman import kernels
-from dragoman.data.batches import Batch
+from dragoman.data.batching.batches import Batch
 from dragoman.models import Model, Rows
 
 __all__ = ["Criterion", "TensorBatch", "in_one_piece", "label_smoothed"]

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from copy import deepcopy
 from itertools import accumulate
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
+from torch.utils import deterministic as _deterministic
 
 from dragoman import kernels
 from dragoman.models import Model
 
-__all__ = ["Twin", "computes_fast", "linear_weights", "wants_bf16"]
+__all__ = [
+    "Twin",
+    "computes_fast",
+    "determined",
+    "linear_weights",
+    "wants_bf16",
+]
+
 
 Precision = Literal["auto", "fp32", "bf16"]
 
@@ -111,3 +121,29 @@ class Twin:
         """The next backward pass writes instead of adding."""
         for copy in self.copies:
             copy.grad = None
+
+
+# PART training.determinism: The same bits every time, where a GPU would otherwise be free to
+# choose.
+
+
+deterministic: Any = _deterministic  # its attribute is made in a way that mypy cannot see
+
+
+@contextmanager
+def determined(enabled: bool) -> Iterator[None]:
+    """Allow only kernels that give the same bits every time, while the block runs."""
+    if not enabled:
+        yield
+        return
+    # cuBLAS reads this when it is first used; a workspace of its own keeps its sums in order.
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    before = torch.are_deterministic_algorithms_enabled()
+    filled = deterministic.fill_uninitialized_memory
+    torch.use_deterministic_algorithms(True)
+    deterministic.fill_uninitialized_memory = False  # nothing reads it unwritten
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(before)
+        deterministic.fill_uninitialized_memory = filled

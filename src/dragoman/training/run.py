@@ -11,17 +11,17 @@ from contextlib import suppress
 from pathlib import Path
 
 from dragoman.config import Config, load_preset
-from dragoman.data.corpora import open_corpus
-from dragoman.data.languages import guess_languages
 from dragoman.data.prepare import Prepared, Progress, prepare
-from dragoman.data.readers import Corpus
+from dragoman.data.readers.open_corpus import open_corpus
+from dragoman.data.readers.parallel import Corpus
 from dragoman.errors import ConfigError, TrainingError
-from dragoman.files import atomic_write, explained
-from dragoman.training.checkpoint import list_checkpoints
-from dragoman.training.held_out import keep
+from dragoman.system.atomic_files import atomic_write, explained
+from dragoman.text.languages import guess_languages
+from dragoman.training.checkpoints.checkpoint import list_checkpoints
+from dragoman.training.distributed.rendezvous import job, restarted
 from dragoman.training.loop import Outcome, fit
 from dragoman.training.progress import Display
-from dragoman.training.restart import job, restarted
+from dragoman.training.validation import keep
 
 __all__ = ["Outcome", "resume", "train"]
 

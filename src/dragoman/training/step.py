@@ -16,17 +16,15 @@ from torch import Tensor
 
 from dragoman import kernels
 from dragoman.config import Config
-from dragoman.data.batches import Batch
+from dragoman.data.batching.batches import Batch
 from dragoman.errors import ConfigError
 from dragoman.models import Model
-from dragoman.training.distribution import Ranks
+from dragoman.training.distributed.parallel import exchanging, local, spread, wants_shards
+from dragoman.training.distributed.ranks import Ranks
 from dragoman.training.loss import Criterion, TensorBatch, in_one_piece
-from dragoman.training.muon import Muon
-from dragoman.training.optimizer import Adam, MovingAverage, learning_rate
-from dragoman.training.parallel import exchanging, spread
+from dragoman.training.memory.oom_retry import Ration
+from dragoman.training.optimizers import Adam, MovingAverage, Muon, learning_rate
 from dragoman.training.precision import Twin, computes_fast, wants_bf16
-from dragoman.training.ration import Ration
-from dragoman.training.sharding import local, wants_shards
 
 __all__ = ["StepResult", "Stepper"]
 

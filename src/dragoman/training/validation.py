@@ -2,29 +2,85 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final
 
 import torch
 
-from dragoman.config import Config
-from dragoman.data.batches import Batches
-from dragoman.data.languages import tokenizer_for
+from dragoman.config import Config, DataConfig
+from dragoman.data.batching.batches import Batches
 from dragoman.data.prepare import Prepared
-from dragoman.errors import TrainingError
+from dragoman.data.readers.open_corpus import open_corpus
+from dragoman.errors import DataError, TrainingError
 from dragoman.models import Model
 from dragoman.search import SearchOptions, greedy_search
-from dragoman.search.grammar import constrain
-from dragoman.search.many import search_many
-from dragoman.text.trees.bracketing import parse_tree
-from dragoman.text.trees.evalb import PREDICTED_TAGS, score_trees
-from dragoman.training.held_out import HeldOut
+from dragoman.search.batching import search_many
+from dragoman.search.constraints.tree_grammar import constrain
+from dragoman.system.atomic_files import atomic_write
+from dragoman.text.languages import tokenizer_for
 from dragoman.training.loss import Criterion, TensorBatch
-from dragoman.training.shortage import is_shortage
+from dragoman.training.memory.out_of_memory import is_shortage
+from dragoman.trees.bracketing import parse_tree
+from dragoman.trees.evalb import PREDICTED_TAGS, score_trees
 
-__all__ = ["Validation", "validate"]
+__all__ = [
+    "HeldOut",
+    "Validation",
+    "keep",
+    "read",
+    "validate",
+]
+
+
+# PART training.held_out: Sets scored at every validation beside the validation set: by name,
+# and never chosen by.
+#
+# They are copied into the run, so that a resumed run has them.
+
+
+@dataclass(frozen=True, slots=True)
+class HeldOut:
+    """A set of pairs by its name."""
+
+    name: str
+    source: list[str]
+    target: list[str]
+
+
+def keep(run: Path, sets: Sequence[Sequence[Path]], config: DataConfig) -> None:
+    """Copy sets, each of the files that make a corpus, into a run."""
+    names: set[str] = set()
+    for files in sets:
+        name = files[0].name.split(".")[0]
+        if name in names:
+            raise DataError(f"{files[0]}: another --test is called {name}; rename one")
+        names.add(name)
+        read = open_corpus(files, config)
+        pairs = [(pair.source, pair.target) for pair in read]
+        if read.malformed:
+            raise DataError(read.malformed[0])  # a set that is scored must be whole
+        if not pairs:
+            raise DataError(f"{files[0]}: no pairs; leave out this --test")
+        lines = (json.dumps({"source": s, "target": t}, ensure_ascii=False) for s, t in pairs)
+        atomic_write(_folder(run) / f"{name}.jsonl", "\n".join(lines) + "\n")
+
+
+def read(run: Path) -> list[HeldOut]:
+    """What `keep` copied, in the order of names."""
+    found = []
+    for file in sorted(_folder(run).glob("*.jsonl")):
+        with file.open(encoding="utf-8") as lines:
+            pairs = [json.loads(line) for line in lines]
+        found.append(HeldOut(file.stem, [p["source"] for p in pairs], [p["target"] for p in pairs]))
+    return found
+
+
+def _folder(run: Path) -> Path:
+    return run / "tests"
 
 
 @dataclass(frozen=True, slots=True)

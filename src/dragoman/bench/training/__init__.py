@@ -1,0 +1,1 @@
+"""How fast models train here, ours and others."""

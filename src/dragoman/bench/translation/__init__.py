@@ -1,0 +1,1 @@
+"""How fast models translate here, ours and others."""

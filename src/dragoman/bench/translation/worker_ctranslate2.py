@@ -1,0 +1,98 @@
+"""CTranslate2 in a worker, as its documentation advises: all sentences in one call.
+
+Tokenising is ours, in one call too.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from dragoman.text.special_tokens import BOS, PAD
+from dragoman.text.tokenizer import Tokenizer
+
+__all__ = ["CTranslate2", "load", "prepare"]
+
+
+def prepare(threads: int) -> None:
+    """Import it, without PyTorch: it takes that where it finds it, and needs it to convert only.
+
+    Its threads are settings.
+    """
+    sys.modules.setdefault("torch", None)  # type: ignore[arg-type]
+    import ctranslate2  # noqa: F401
+
+
+class CTranslate2:
+    """A translator of theirs between our tokeniser's ends."""
+
+    def __init__(
+        self,
+        path: str,
+        model: str,
+        precision: str,
+        search: Mapping[str, Any],
+        settings: Any,
+        *,
+        shortlist: bool,
+    ) -> None:
+        self._path, self._precision, self._search = path, precision, search
+        self._shortlist = shortlist
+        self._tokenizer = Tokenizer.load(Path(model))
+        self._pieces = self._tokenizer.pieces(range(len(self._tokenizer)))
+        self._ids = {piece: number for number, piece in enumerate(self._pieces)}
+        self._threads: tuple[int, int] | None = None
+        self.use(settings)
+
+    def use(self, settings: Mapping[str, Any]) -> None:
+        """Other threads need another translator; the old one goes first."""
+        import ctranslate2
+
+        threads = settings["inter_threads"], settings["intra_threads"]
+        if threads != self._threads:
+            self._translator = None
+            self._translator = ctranslate2.Translator(
+                self._path,
+                device="cpu",
+                compute_type=self._precision,
+                inter_threads=threads[0],
+                intra_threads=threads[1],
+            )
+        self._threads = threads
+        self._batch, self._batch_type = settings["batch"], settings["batch_type"]
+
+    def translate(self, texts: Sequence[str], beam: int) -> list[str]:
+        """Sentences go to batches by length, which is CTranslate2's doing."""
+        pieces = self._pieces
+        sources = [[pieces[i] for i in ids] for ids in self._tokenizer.encode_batch(texts)]
+        assert self._translator is not None
+        found = self._translator.translate_batch(
+            sources,
+            beam_size=beam,
+            max_batch_size=self._batch,
+            batch_type=self._batch_type,
+            max_decoding_length=max(map(len, sources)) + self._search["max_extra"],
+            length_penalty=self._search["length_penalty"],
+            disable_unk=True,
+            use_vmap=self._shortlist,
+            suppress_sequences=[[pieces[PAD]], [pieces[BOS]]],
+        )
+        ids = self._ids
+        return self._tokenizer.decode_batch(
+            [[ids[piece] for piece in row.hypotheses[0]] for row in found]
+        )
+
+
+def load(
+    *,
+    path: str,
+    model: str,
+    precision: str,
+    shortlist: bool,
+    search: Mapping[str, Any],
+    settings: Mapping[str, Any],
+) -> CTranslate2:
+    """The exported model at `path`; the tokeniser is of `model`."""
+    return CTranslate2(path, model, precision, search, settings, shortlist=shortlist)

@@ -1,0 +1,142 @@
+"""What the commands share: reading their arguments, and talking to the user.
+
+Nothing heavy is imported before it is needed, so that help answers at once.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dragoman.errors import ConfigError
+
+if TYPE_CHECKING:
+    from dragoman.config import Config
+    from dragoman.inference import Translator
+
+__all__ = [
+    "counter",
+    "load_system",
+    "load_translator",
+    "plain",
+    "read_config",
+    "read_lines",
+    "say",
+    "show",
+    "teller",
+]
+
+
+def read_config(
+    preset: str | None,
+    assignments: Sequence[str] | None,
+    languages: str | None,
+    files: Sequence[Path],
+    task: str | None = None,
+) -> Config:
+    """The preset, or the task's own, with what the options change.
+
+    Languages are as told, or as the names tell.
+    """
+    from dragoman.config import load_preset
+    from dragoman.text.languages import guess_languages
+
+    config = load_preset(preset or ("parsing" if task == "parsing" else "base"))
+    if task is not None:
+        config = config.updated({"data": {"task": task}}, where="--task")
+    config = config.overridden(assignments or ())
+    if languages is not None:
+        codes = languages.split(",")
+        return config.updated({"data": {"languages": codes}}, where="--languages")
+    if config.data.task == "parsing":
+        return config
+    if not config.data.languages and (guessed := guess_languages(files)):
+        return config.updated({"data": {"languages": guessed}})
+    return config
+
+
+def teller(quiet: bool) -> Callable[[str], None]:
+    """What says a message where a counter may stand; nothing, if `quiet`."""
+
+    def tell(message: str) -> None:
+        if sys.stderr.isatty():
+            print("\r\x1b[K", end="", file=sys.stderr)
+        if not quiet:
+            say(message)
+
+    return tell
+
+
+def load_translator(
+    path: Path, *others: Path, device: str, precision: Any = "auto", draft: Path | None = None
+) -> Translator:
+    """The translator at `path`, or the ensemble; what it warns of goes to stderr."""
+    from dragoman.inference import load
+
+    if precision not in ("auto", "int8", "float32"):
+        raise ConfigError(f"--precision {precision}: there are auto, int8 and float32")
+    translator = load(path, *others, device=device, precision=precision, draft=draft)
+    translator.warn = say
+    return translator
+
+
+def load_system(path: Path | None, device: str) -> Translator | list[str] | None:
+    """A translator if `path` is a directory, translations if it is a file."""
+    if path is None:
+        return None
+    return load_translator(path, device=device) if path.is_dir() else list(read_lines([path]))
+
+
+def read_lines(files: Sequence[Path]) -> Iterator[str]:
+    """The lines of these files one after another; "-" is stdin."""
+    from dragoman.data.readers.parallel import open_text
+
+    for file in files:
+        yield from open_text(file)
+
+
+@contextmanager
+def counter(what: str = "pairs") -> Iterator[Any]:
+    """A progress callback: a counter on a terminal, a line now and then elsewhere."""
+    terminal = sys.stderr.isatty()
+    last = time.monotonic()
+    shown = False
+
+    def progress(stage: str, done: int, total: int | None) -> None:
+        nonlocal last, shown
+        now = time.monotonic()
+        if now - last < (0.1 if terminal else 10):
+            return
+        last, shown = now, True
+        of = f" of {total:,}" if total else ""
+        text = f"{stage}: {done:,}{of} {what}"
+        print(
+            f"\r{text}\x1b[K" if terminal else text, end="" if terminal else "\n", file=sys.stderr
+        )
+
+    yield progress
+    if terminal and shown:
+        print("\r\x1b[K", end="", file=sys.stderr)
+
+
+def show(what: object) -> None:
+    """Write a result: text as it is, anything else as JSON."""
+    text = what if isinstance(what, str) else json.dumps(what, ensure_ascii=False, indent=2)
+    print(text, flush=sys.stdout.isatty())
+
+
+def plain(value: object) -> str:
+    """A value for people."""
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {plain(item)}" for key, item in value.items())
+    return f"{value:.2f}" if isinstance(value, float) else str(value)
+
+
+def say(message: str) -> None:
+    """Tell the user something that is no result."""
+    print(f"dragoman: {message}", file=sys.stderr)

@@ -1,0 +1,35 @@
+"""The command that looks into a model while it translates a sentence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dragoman.cli.console import load_translator, show
+from dragoman.cli.options import Device, Model
+from dragoman.errors import ConfigError
+
+__all__ = ["inspect"]
+
+
+def inspect(
+    model: Model,
+    sentence: Annotated[str, typer.Argument(help="A sentence.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The page to write, an .html file.")],
+    translation: Annotated[
+        str | None, typer.Option(help="What it is translated to; default: the model's own.")
+    ] = None,
+    device: Device = "auto",
+) -> None:
+    """Write a page that shows attention, the search and the numbers of one sentence.
+
+    The page is one file and needs nothing else: any browser opens it, without a network.
+    """
+    if out.suffix.lower() not in (".html", ".htm"):
+        raise ConfigError(f"{out}: the page is HTML; name it {out.with_suffix('.html').name}")
+    translator = load_translator(model, device=device)
+    page = translator.inspect(sentence, translation=translation)
+    page.save(out)
+    show(f"{out}: {out.stat().st_size / 1e6:.1f} MB")

@@ -1,0 +1,163 @@
+"""Translating at a prompt: a line in, its translation out, and a few words that begin with “:”."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from dragoman.errors import ConfigError, DragomanError
+
+if TYPE_CHECKING:
+    from dragoman.inference import Translation, Translator
+
+__all__ = ["Session", "converse", "history_file", "kept_history"]
+
+KEPT: Final = 1000
+"""Lines of history."""
+HELP: Final = """\
+a line       is translated
+:n 5         so many translations of each line
+:align       show which word comes from which, or no longer
+:beam 4      hypotheses kept by the search
+:help        this
+:quit        leave, as Ctrl-D does; Ctrl-C clears the line or stops a translation"""
+
+
+class Session:
+    """What has been set at the prompt, and what becomes of a line."""
+
+    def __init__(self, translator: Translator, options: dict[str, Any]) -> None:
+        """`options` are those of `Translator.translate` that hold for every line."""
+        self._translator, self._options = translator, dict(options)
+
+    def answer(self, line: str) -> str | None:
+        """What to print for a line, "" for nothing; None: the user leaves."""
+        line = line.strip()
+        if not line:
+            return ""
+        if line.startswith(":"):
+            return self._command(line)
+        return self._written(line, self._translator.translate(line, **self._options))
+
+    def _command(self, line: str) -> str | None:
+        name, _, value = line[1:].partition(" ")
+        match name:
+            case "q" | "quit" | "exit":
+                return None
+            case "h" | "help":
+                return HELP
+            case "n":
+                return self._number("n_best", ":n", value, "translations of each line")
+            case "beam":
+                return self._number("beam", ":beam", value, "hypotheses kept")
+            case "align":
+                return self._align()
+        raise ConfigError(f":{name}: there is no such word; :help lists them")
+
+    def _number(self, option: str, word: str, value: str, what: str) -> str:
+        if not (value.strip().isascii() and value.strip().isdigit() and 1 <= int(value) <= 100):
+            raise ConfigError(f"{word} takes a number from 1 to 100, as in {word} 4")
+        self._options[option] = int(value)
+        beam, n_best = self._options.get("beam"), self._options.get("n_best") or 1
+        if beam is not None and beam < n_best:
+            self._options["n_best" if option == "beam" else "beam"] = int(value)
+        return f"{int(value)} {what}"
+
+    def _align(self) -> str:
+        if not self._translator.aligns:
+            raise ConfigError("this model has no attention to its source to read an alignment off")
+        self._options["align"] = on = not self._options.get("align")
+        return "alignments are shown" if on else "alignments are no longer shown"
+
+    def _written(self, source: str, best: Translation) -> str:
+        if not best.alternatives:
+            return "\n".join([best.text, *self._alignment(source, best)])
+        lines = []
+        for one in (best, *best.alternatives):
+            lines += [f"{one.score:8.4f}  {one.text}", *self._alignment(source, one)]
+        return "\n".join(lines)
+
+    def _alignment(self, source: str, one: Translation) -> list[str]:
+        """Each word of the translation, with the words it comes from."""
+        if not self._options.get("align"):
+            return []
+        read, said = source.split(), one.text.split()
+        width = max(map(len, said), default=0)
+        pairs = [
+            (word, [read[s] for s, t in one.alignment if t == place and s < len(read)])
+            for place, word in enumerate(said)
+        ]
+        return [f"    {word:{width}}  {' '.join(origin)}".rstrip() for word, origin in pairs]
+
+
+def converse(
+    translator: Translator,
+    options: dict[str, Any],
+    *,
+    write: Callable[[str], None] = print,
+    complain: Callable[[str], None] = lambda text: print(text, file=sys.stderr),
+) -> None:
+    """Ask for lines and answer them until the user leaves; an error ends a line only."""
+    if not sys.stdin.isatty():
+        raise ConfigError("-i talks to a terminal, and stdin is none; leave it out for lines")
+    session = Session(translator, options)
+    with kept_history(history_file()):
+        while True:
+            try:
+                line = input(_prompt(translator))
+            except KeyboardInterrupt:
+                write("")  # the line is forgotten
+                continue
+            except EOFError:
+                write("")
+                return
+            except UnicodeDecodeError:
+                complain("dragoman: that was no UTF-8; type it again")
+                continue
+            try:
+                answer = session.answer(line)
+            except KeyboardInterrupt:
+                complain("stopped")
+                continue
+            except DragomanError as error:
+                complain(f"dragoman: {error}")
+                continue
+            if answer is None:
+                return
+            if answer:
+                write(answer)
+
+
+def _prompt(translator: Translator) -> str:
+    languages = translator.config.data.languages
+    return f"{'-'.join(languages)}> " if languages else "> "
+
+
+def history_file() -> Path:
+    """Where the lines are kept, in the user's directory for such things."""
+    home = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    return Path(home) / "dragoman" / "history"
+
+
+@contextmanager
+def kept_history(file: Path) -> Iterator[None]:
+    """Lines can be edited and recalled; those of before too, as far as they can be kept."""
+    try:
+        import readline
+    except ImportError:  # not everywhere is there one
+        yield
+        return
+    with suppress(OSError):
+        readline.read_history_file(file)
+    readline.set_history_length(KEPT)
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            file.parent.mkdir(parents=True, exist_ok=True)
+            readline.write_history_file(file)
+            file.chmod(0o600)  # what was typed is nobody else's

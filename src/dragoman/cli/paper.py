@@ -1,0 +1,332 @@
+"""`dragoman paper`: a command for each table and figure of the paper."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dragoman.cli.console import load_translator, say, show
+from dragoman.cli.options import Device, Json
+from dragoman.errors import ConfigError
+
+if TYPE_CHECKING:
+    from dragoman.paper.text_table import Grid
+
+paper_app = typer.Typer(
+    help="The paper's tables and figures, measured.", no_args_is_help=True, rich_markup_mode=None
+)
+
+Out = Annotated[Path, typer.Option(help="Where results, pictures and runs are put.")]
+Data = Annotated[
+    Path | None, typer.Option(metavar="DIR", help="A corpus, as dragoman prepare makes it.")
+]
+Jobs = Annotated[int | None, typer.Option(help="Models trained at the same time.")]
+HERE = Path("runs/paper")
+
+
+def _keep(out: Path, name: str, table: dict[str, Any]) -> None:
+    """Put results where the report finds them."""
+    from dragoman.system.atomic_files import atomic_write
+
+    atomic_write(out / f"{name}.json", json.dumps(table, indent=2, ensure_ascii=False) + "\n")
+
+
+def _tell(out: Path, text: str, table: dict[str, Any], picture: Path, as_json: bool) -> None:
+    show(table if as_json else text)
+    say(f"{picture} and the figures behind it are in {out}")
+
+
+@paper_app.command()
+def table1(
+    out: Out = HERE,
+    longest: Annotated[int, typer.Option(help="The longest sentence.")] = 4096,
+    widest: Annotated[int, typer.Option(help="The widest layer.")] = 512,
+    device: Device = "cpu",
+    as_json: Json = False,
+) -> None:
+    """What a layer costs: operations, time, sequential steps, paths.
+
+    About two minutes on two cores.
+    """
+    from dragoman.paper.table1 import measurement as table
+    from dragoman.training.distributed.ranks import pick_device
+
+    found = table.measure(
+        [n for n in table.LENGTHS if n <= longest],
+        [d for d in table.WIDTHS if d <= widest],
+        device=pick_device(device),
+        say=say,
+    )
+    picture = out / "table1.png"
+    _keep(out, "table1", found.to_json())
+    table.draw(found, picture)
+    _tell(out, table.render(found), found.to_json(), picture, as_json)
+
+
+@paper_app.command()
+def table2(
+    data: Data = None,
+    test: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="SOURCE REFERENCE", help="Two files; default: the validation set."),
+    ] = None,
+    parameters: Annotated[
+        int | None, typer.Option(help="Of each model; default: the size of the data's preset.")
+    ] = None,
+    steps: Annotated[int | None, typer.Option(help="Of the first round.")] = None,
+    model: Annotated[
+        list[str] | None, typer.Option(help="Only this row; may be given again.")
+    ] = None,
+    jobs: Jobs = None,
+    out: Out = HERE,
+    as_json: Json = False,
+) -> None:
+    """Every model on the same data, at equal parameters and at equal FLOPs.
+
+    Without --data on the phrasebook, a quarter of an hour or more on two cores. Interrupted, it is
+    continued by the same command.
+    """
+    from dragoman.paper.table2 import measurement as table
+
+    contenders = _contenders(model or [])
+    asked = {"parameters": parameters, "steps": steps, "jobs": jobs}
+    given: dict[str, Any] = {"say": say, "contenders": contenders}
+    given |= {name: value for name, value in asked.items() if value is not None}
+    if data is None:
+        name = "table2-phrasebook"
+        found = table.phrasebook(out / name, **given)
+    else:
+        name = f"table2-{data.resolve().name}"
+        if test is not None and len(test) != 2:
+            raise ConfigError("--test takes two files, sources and references; give both")
+        pair = (test[0], test[1]) if test else None
+        found = table.measure(data, out / name, test=pair, **_budget(data, given))
+    picture = out / f"{name}.png"
+    _keep(out, name, found.to_json())
+    table.draw(found, picture)
+    _tell(out, table.render(found), found.to_json(), picture, as_json)
+
+
+def _contenders(names: list[str]) -> Any:
+    """All rows, or those of these names; the Transformer, which sets the FLOPs, always."""
+    from dragoman.paper.table2.measurement import CONTENDERS
+
+    known = [one.name for one in CONTENDERS]
+    for name in names:
+        if name not in known:
+            raise ConfigError(f"--model {name}: no such row; there are: {', '.join(known)}")
+    return [one for one in CONTENDERS if not names or one.name in (*names, known[-1])]
+
+
+def _budget(data: Path, given: dict[str, Any]) -> dict[str, Any]:
+    """What was not given is as the corpus's own config says."""
+    from dragoman.data.prepare import Prepared
+    from dragoman.models import count_parameters
+
+    prepared = Prepared.open(data)
+    size = count_parameters(prepared.config.model, len(prepared.tokenizer))
+    return {"parameters": size, "steps": prepared.config.training.steps} | given
+
+
+@paper_app.command()
+def table3(
+    data: Data = None,
+    seeds: Annotated[int, typer.Option(help="Runs of each row.")] = 3,
+    steps: Annotated[int | None, typer.Option(help="Of each run; big has three times.")] = None,
+    row: Annotated[
+        list[str] | None, typer.Option(help="Only these rows: A, B, C, D, E, big.")
+    ] = None,
+    jobs: Jobs = None,
+    out: Out = HERE,
+    as_json: Json = False,
+) -> None:
+    """The Transformer's variations: parameters at the paper's size, scores at a smaller one.
+
+    Without --data only the parameters. Interrupted, it is continued by the same command.
+    """
+    from dragoman.paper.table3 import measurement as table
+
+    if data is None:
+        counted = table.count_grid(table.counts())
+        show(_as_json(counted) if as_json else counted.text())
+        return
+    name = f"table3-{data.resolve().name}"
+    found = table.measure(
+        data,
+        out / name,
+        seeds=range(1, seeds + 1),
+        steps=steps,
+        rows=row or (),
+        jobs=1 if jobs is None else jobs,
+        say=say,
+    )
+    picture = out / f"{name}.png"
+    _keep(out, name, found.to_json())
+    table.draw(found, picture)
+    _tell(out, table.render(found), found.to_json(), picture, as_json)
+
+
+def _as_json(grid: Grid) -> list[dict[str, str]]:
+    return [dict(zip(grid.header, row, strict=True)) for row in grid.rows]
+
+
+@paper_app.command()
+def figures(
+    model: Annotated[
+        Path | None, typer.Argument(help="A model directory, or a run's; none: formulas only.")
+    ] = None,
+    sentence: Annotated[
+        str | None, typer.Option(help="Draw this sentence in place of the paper's.")
+    ] = None,
+    target: Annotated[
+        str | None, typer.Option(help="Its translation; default: the model's own.")
+    ] = None,
+    word: Annotated[str | None, typer.Option(help="The word whose heads are shown.")] = None,
+    layer: Annotated[int | None, typer.Option(help="From 1; default: as the paper's 5 of 6.")] = (
+        None
+    ),
+    head: Annotated[list[int] | None, typer.Option(help="From 1; may be given again.")] = None,
+    pieces: Annotated[bool, typer.Option("--pieces", help="Show pieces, not words.")] = False,
+    device: Device = "auto",
+    out: Out = HERE,
+) -> None:
+    """Figures 3 to 5, positions, the learning rate, and why √d_k."""
+    from dragoman.paper.figures.all_figures import draw_all
+
+    translator = None if model is None else load_translator(model, device=device)
+    drawn = draw_all(
+        translator,
+        out / "figures",
+        sentence=sentence,
+        target=target,
+        layer=layer,
+        heads=head or (),
+        word=word,
+        pieces=pieces,
+    )
+    for path in drawn:
+        show(str(path))
+
+
+@paper_app.command()
+def report(out: Out = HERE) -> None:
+    """One page of all that was measured, beside the paper's figures."""
+    from dragoman.paper.report import write_report
+
+    show(str(write_report(out)))
+
+
+Trees = Annotated[
+    list[Path] | None,
+    typer.Option(metavar="FILE", help="Trees to train on; may be given again. Also directories."),
+]
+
+
+@paper_app.command()
+def table4(
+    trees: Trees = None,
+    valid: Annotated[
+        list[Path] | None, typer.Option(metavar="FILE", help="Trees to validate and choose on.")
+    ] = None,
+    test: Annotated[
+        list[Path] | None, typer.Option(metavar="FILE", help="Trees to score on; default: --valid.")
+    ] = None,
+    wsj: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="The Wall Street Journal's: 02-21, 22 and 23."),
+    ] = None,
+    preset: Annotated[
+        list[str] | None,
+        typer.Option(help="Train this one; again for more. Default: parsing and parsing-small."),
+    ] = None,
+    assignments: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Change a setting of all presets."),
+    ] = None,
+    search: Annotated[
+        bool, typer.Option("--search", help="Choose dropout, learning rate and beam on --valid.")
+    ] = False,
+    no_train: Annotated[
+        bool, typer.Option("--no-train", help="Only score --model and --trees-of.")
+    ] = False,
+    model: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=DIR", help="Score this parser too; again for more."),
+    ] = None,
+    trees_of: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=FILE", help="Score another parser's trees of the test set too."),
+    ] = None,
+    jobs: Jobs = None,
+    out: Out = HERE,
+    as_json: Json = False,
+) -> None:
+    """Constituency parsers: F1, speed and size beside the paper's.
+
+    Without trees only the paper's rows. The Wall Street Journal's trees are the LDC's (LDC99T42)
+    and need its licence; Dragoman does not carry them. Interrupted, it is continued by the same
+    command.
+    """
+    from dragoman.paper.table4 import measurement as table
+
+    if not (trees or valid or test or wsj or preset or model or trees_of):
+        shown = table.paper_grid()
+        show(_as_json(shown) if as_json else f"{shown.text()}\n{table.LICENCE}")
+        return
+    if wsj is not None and (trees or valid or test):
+        raise ConfigError("--wsj has its own --trees, --valid and --test; leave them out")
+    if wsj is not None:
+        treebanks = table.Treebanks.of_wsj(wsj)
+    else:
+        treebanks = table.Treebanks.of_files(trees or (), valid or (), test or ())
+    trained = [] if no_train else (preset or (table.PRESETS if treebanks.train else []))
+    name = f"table4-{treebanks.name}"
+    found = table.measure(
+        treebanks,
+        out / name,
+        presets=table.load_presets(trained, assignments or ()),
+        models=_named("--model", model or []),
+        trees=_named("--trees-of", trees_of or []),
+        search=search,
+        jobs=1 if jobs is None else jobs,
+        say=say,
+        command=_again(
+            {"--trees": trees, "--valid": valid, "--test": test, "--wsj": [wsj] if wsj else []},
+            {"--preset": preset, "--set": assignments, "--model": model, "--trees-of": trees_of},
+            {"--search": search, "--no-train": no_train},
+        ),
+    )
+    picture = out / f"{name}.png"
+    table.draw(found, picture)
+    _keep(out, name, found.to_json())
+    _tell(out, table.render(found), found.to_json(), picture, as_json)
+
+
+def _named(option: str, texts: list[str]) -> dict[str, Path]:
+    """What stands after the names that an option gives."""
+    found: dict[str, Path] = {}
+    for text in texts:
+        name, equals, path = text.partition("=")
+        if not (name and equals and path):
+            raise ConfigError(f"{option} {text}: needs a name, as in {option} mine={text}")
+        if name in found:
+            raise ConfigError(f"{option} {text}: there is a {name} already; choose another name")
+        found[name] = Path(path)
+    return found
+
+
+def _again(
+    files: Mapping[str, Sequence[Path] | None],
+    texts: Mapping[str, Sequence[str] | None],
+    flags: Mapping[str, bool],
+) -> str:
+    """The command with these options."""
+    words = ["dragoman", "paper", "table4"]
+    for option, values in (*files.items(), *texts.items()):
+        words += [word for value in values or () for word in (option, str(value))]
+    return shlex.join([*words, *(flag for flag, on in flags.items() if on)])

@@ -1,0 +1,89 @@
+"""The command that serves models over HTTP."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dragoman.cli.options import Device, Precision, Shortlist
+from dragoman.errors import ConfigError
+
+__all__ = ["serve"]
+
+
+def serve(
+    models: Annotated[list[Path], typer.Argument(help="Model directories, or runs'.")],
+    host: Annotated[str, typer.Option(help="Where to listen; 0.0.0.0 is everywhere.")] = (
+        "127.0.0.1"
+    ),
+    port: Annotated[int, typer.Option(help="0: any that is free.")] = 5000,
+    pair: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=EN-DE", help="Languages of a model that does not say them."),
+    ] = None,
+    keys: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="API keys, one a line; also DRAGOMAN_KEYS."),
+    ] = None,
+    cors: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ORIGIN", help="A site whose pages may call; may be given again."),
+    ] = None,
+    max_characters: Annotated[int, typer.Option(help="Of a request.")] = 20_000,
+    max_items: Annotated[int, typer.Option(help="Texts of a request.")] = 128,
+    max_body: Annotated[int, typer.Option(help="Bytes of a request.")] = 2 << 20,
+    queue: Annotated[int, typer.Option(help="Sentences accepted and not yet answered.")] = 512,
+    deadline: Annotated[float, typer.Option(help="Seconds a request may take.")] = 30.0,
+    rate: Annotated[
+        int, typer.Option(help="Requests a minute, of a key or an address; 0: any.")
+    ] = 0,
+    threads: Annotated[int | None, typer.Option(help="Workers; default: a core each.")] = None,
+    linger: Annotated[
+        float, typer.Option(help="Seconds between not ready and deaf, at the end.")
+    ] = 1.0,
+    device: Device = "auto",
+    precision: Precision = "auto",
+    shortlist: Shortlist = False,
+) -> None:
+    """Serve models over HTTP, in LibreTranslate's dialect, DeepL's and our own; docs/serving.md."""
+    try:
+        from dragoman.serve.server import serve as run
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("dragoman"):
+            raise
+        raise ConfigError(
+            f"serving needs more packages ({error.name}); pip install 'dragoman[serve]'"
+        ) from None
+    from dragoman.serve.settings import Settings, read_keys
+
+    run(
+        Settings(
+            models=tuple(models),
+            pairs=dict(map(_pair, pair or ())),
+            host=host,
+            port=port,
+            keys=read_keys(keys),
+            origins=tuple(cors or ()),
+            max_characters=max_characters,
+            max_items=max_items,
+            max_body=max_body,
+            queue=queue,
+            deadline=deadline,
+            rate=rate,
+            threads=threads,
+            linger=linger,
+            device=device,
+            precision=precision,
+            shortlist=shortlist,
+        )
+    )
+
+
+def _pair(text: str) -> tuple[str, tuple[str, str]]:
+    name, _, codes = text.partition("=")
+    source, dash, target = codes.partition("-")
+    if not (name and source and dash and target):
+        raise ConfigError(f"--pair {text}: write a model's name and two codes, as in news=en-de")
+    return name, (source, target)

@@ -1,0 +1,1 @@
+"""Batching: from stored pairs to batches of one static shape."""

@@ -1,0 +1,1 @@
+"""The doctor: what is wrong with a corpus, said before anything is trained on it."""

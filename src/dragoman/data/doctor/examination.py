@@ -1,0 +1,182 @@
+"""What is wrong with a corpus, said before anything is trained on it.
+
+The corpus is read once, and a sample of it is tokenised. Everything that can be found is
+reported; nothing is raised but what cannot be opened at all.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+
+from dragoman.config import Config
+from dragoman.data.cleaning import Cleaner
+from dragoman.data.doctor.diagnosis import Diagnosis, percentiles, spread
+from dragoman.data.doctor.survey import LONG_TEXT, Overlap, Progress, Survey
+from dragoman.data.readers.parallel import Concatenated, Corpus
+from dragoman.errors import ConfigError, DataError
+from dragoman.text.tokenizer import Tokenizer
+
+__all__ = ["examine"]
+
+
+def examine(
+    corpus: Corpus,
+    *,
+    config: Config,
+    valid: Corpus | None = None,
+    test: Corpus | None = None,
+    tokenizer: Tokenizer | None = None,
+    sample: int = 20_000,
+    progress: Progress | None = None,
+) -> Diagnosis:
+    """Look for everything in a corpus that would make training fail or its scores mislead.
+
+    Pieces are counted on `sample` pairs drawn at random and on the longest ones; without a
+    tokeniser, one is learned from the sample.
+    """
+    diagnosis = Diagnosis()
+    report = progress or (lambda stage, done, total: None)
+    others = {"test": test, "valid": valid}
+    overlaps = [Overlap(name, other, config, diagnosis) for name, other in others.items() if other]
+    survey = Survey(config, overlaps, sample, corpus, report)
+    for part in corpus.parts if isinstance(corpus, Concatenated) else (corpus,):
+        survey.read(part, diagnosis)
+    survey.tell(diagnosis)
+    for overlap in overlaps:
+        overlap.tell(diagnosis)
+    if survey.pairs:
+        _tell_pieces(survey, config, tokenizer, diagnosis)
+    diagnosis.sort()
+    return diagnosis
+
+
+def _tell_pieces(
+    survey: Survey, config: Config, tokenizer: Tokenizer | None, diagnosis: Diagnosis
+) -> None:
+    if not survey.sample:
+        return
+    tokenizer = tokenizer or _learn(survey, config, diagnosis)
+    if tokenizer is None:
+        return
+    sides = [[pair.source for pair in survey.sample], [pair.target for pair in survey.sample]]
+    encoded = [tokenizer.encode_normalized(texts) for texts in sides]
+    for name, texts, ids in zip(("source", "target"), sides, encoded, strict=True):
+        _tell_fertility(name, texts, ids, tokenizer, diagnosis)
+    _tell_cleaning(survey, config, encoded, diagnosis)
+    _tell_longest(survey, config, tokenizer, diagnosis)
+
+
+def _learn(survey: Survey, config: Config, diagnosis: Diagnosis) -> Tokenizer | None:
+    """A tokeniser from the sample, with fewer pieces if it does not allow as many."""
+    texts = [text for pair in survey.sample for text in (pair.source, pair.target)]
+    settings = config.tokenizer
+    try:
+        return Tokenizer.train(texts, settings)
+    except (ConfigError, DataError) as error:
+        found = re.search(r"set tokenizer\.vocabulary=(\d+)", str(error))
+        if found is None or survey.sampled_all:
+            diagnosis.add("error", "tokenizer", str(error))
+        if found is None:
+            return None
+        if not survey.sampled_all:
+            diagnosis.add(
+                "warning",
+                "tokenizer",
+                f"{len(survey.sample):,} pairs drawn from the corpus allow at most {found[1]} "
+                f"pieces, and tokenizer.vocabulary = {settings.vocabulary}; if training refuses "
+                "it, set less",
+            )
+        return Tokenizer.train(texts, dataclasses.replace(settings, vocabulary=int(found[1])))
+
+
+def _tell_fertility(
+    name: str,
+    texts: Sequence[str],
+    encoded: Sequence[Sequence[int]],
+    tokenizer: Tokenizer,
+    diagnosis: Diagnosis,
+) -> None:
+    words = sum(text.count(" ") + 1 for text in texts)
+    pieces = sum(map(len, encoded))
+    spelt = sum(1 for ids in encoded for i in ids if i in tokenizer.byte_ids)
+    failures = [
+        text
+        for text, ids in zip(texts, encoded, strict=True)
+        if len(text) < LONG_TEXT and tokenizer.decode(ids) != tokenizer.normalize(text)
+    ]
+    counts = np.bincount([len(ids) for ids in encoded])
+    shares = percentiles(counts)
+    diagnosis.figures[f"{name}_pieces"] = {
+        "a_word": round(pieces / words, 3),
+        "bytes": round(spelt / pieces, 5),
+        "failures": len(failures),
+        "percentiles": [*shares, len(counts) - 1],
+    }
+    if failures:
+        diagnosis.add(
+            "error",
+            "tokenizer",
+            f"{len(failures):,} {name} texts do not survive the tokeniser; the first: "
+            f"{failures[0][:60]!r}",
+        )
+    high = pieces > 3 * words
+    diagnosis.add(
+        "warning" if high or spelt > 0.02 * pieces else "ok",
+        "tokenizer",
+        f"{name}: {pieces / words:.2f} pieces a word, {100 * spelt / pieces:.2f}% spelt in bytes"
+        + ("; many: is this the right tokeniser, is the vocabulary large enough?" if high else ""),
+    )
+    diagnosis.add("ok", "length", f"{name} pieces: {spread(shares, len(counts) - 1)}")
+
+
+def _tell_cleaning(
+    survey: Survey, config: Config, encoded: Sequence[Sequence[Sequence[int]]], diagnosis: Diagnosis
+) -> None:
+    cleaner = Cleaner(config.data)
+    reasons = Counter(
+        cleaner.reason(pair.source, pair.target, len(source), len(target))
+        for pair, source, target in zip(survey.sample, *encoded, strict=True)
+    )
+    kept = reasons.pop(None, 0)
+    dropped = {str(reason): count for reason, count in reasons.items()}
+    diagnosis.figures["sample"] = {"pairs": len(survey.sample), "kept": kept, "dropped": dropped}
+    share = 1 - kept / len(survey.sample)
+    if share > 0:
+        listed = ", ".join(f"{reason} {count:,}" for reason, count in sorted(dropped.items()))
+        diagnosis.add(
+            "warning" if share > 0.05 else "ok",
+            "cleaning",
+            f"prepare would drop {100 * share:.1f}% for {listed} (of {len(survey.sample):,} drawn)",
+        )
+
+
+def _tell_longest(
+    survey: Survey, config: Config, tokenizer: Tokenizer, diagnosis: Diagnosis
+) -> None:
+    limit, row = config.data.max_length, config.data.row_length
+    pairs = sorted({*survey.longest, *survey.sample}, reverse=True)
+    sources = tokenizer.encode_normalized([pair.source for pair in pairs])
+    targets = tokenizer.encode_normalized([pair.target for pair in pairs])
+    sizes = [max(len(source), len(target)) for source, target in zip(sources, targets, strict=True)]
+    above = sum(size > limit for size in sizes)
+    longest = max(range(len(sizes)), key=sizes.__getitem__)
+    diagnosis.figures["longest"] = {
+        "pieces": sizes[longest],
+        "above_max_length": above,
+        "kept": max((size for size in sizes if size <= limit), default=0),
+    }
+    size = f"{'over ' if pairs[longest].size > LONG_TEXT else ''}{sizes[longest]:,} pieces"
+    rows = config.training.tokens // config.training.accumulate // row
+    batch = f"the largest batch is {rows} rows of {row} positions a side"
+    place = pairs[longest].place
+    if above:
+        many = f"{above:,}" if above < len(survey.longest) else f"at least {above:,}"
+        text = f"{many} pair(s) exceed data.max_length = {limit} and will be dropped"
+        diagnosis.add("warning", "longest", f"{size}; {text}; {batch}", place)
+    else:
+        diagnosis.add("ok", "longest", f"{size}, no pair is too long; {batch}", place)

@@ -1,0 +1,1 @@
+"""Readers: parallel text and treebanks as they lie on disk."""

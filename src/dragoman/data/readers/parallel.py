@@ -1,0 +1,331 @@
+"""Parallel text as it lies on disk: two aligned files, TSV, JSON lines or TMX, compressed or not.
+
+A corpus is iterable as often as needed and opens its files anew each time. Text that cannot be
+read is refused with its file and line; nothing is guessed.
+"""
+
+from __future__ import annotations
+
+import json
+import stat
+from abc import ABC, abstractmethod
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from itertools import zip_longest
+from pathlib import Path
+from typing import NamedTuple
+from xml.etree import ElementTree
+
+from dragoman.data.readers.text_files import COMPRESSIONS, Complain, open_bytes, open_text, report
+from dragoman.errors import ConfigError, DataError
+from dragoman.text.normalization import normalize
+
+__all__ = [
+    "Complain",
+    "Concatenated",
+    "Corpus",
+    "JsonLines",
+    "Pair",
+    "ParallelFiles",
+    "Tmx",
+    "Tsv",
+    "UnequalLinesError",
+    "check_rereadable",
+    "corpus",
+    "open_text",
+]
+
+
+class Pair(NamedTuple):
+    """A sentence and its translation, and which of its corpus they are, from 1."""
+
+    source: str
+    target: str
+    number: int
+
+
+class Corpus(ABC):
+    """Pairs of sentences in their order."""
+
+    name: str
+    malformed: tuple[str, ...] = ()
+    """What could not be read the last time, and where; most forms refuse it instead."""
+
+    @abstractmethod
+    def read(self, complain: Complain | None = None) -> Iterator[Pair]:
+        """The pairs from the beginning; with `complain`, reading goes on after an error."""
+
+    def __iter__(self) -> Iterator[Pair]:
+        return self.read()
+
+    def locate(self, number: int, *, target: bool = False) -> str:
+        """Where a pair stands, for messages; on which side, where that is another file."""
+        return f"{self.name}, line {number}"
+
+
+class UnequalLinesError(DataError):
+    """Two files that should be aligned have different numbers of lines."""
+
+    def __init__(self, message: str, *, difference: int) -> None:
+        super().__init__(message)
+        self.difference = difference
+        """By how many lines the target is longer."""
+
+
+class ParallelFiles(Corpus):
+    """Two files, a line of one being the translation of the same line of the other."""
+
+    def __init__(self, source: Path, target: Path) -> None:
+        self.source = source
+        self.target = target
+        self.name = str(source)
+
+    def read(self, complain: Complain | None = None) -> Iterator[Pair]:
+        """The pairs; files of different lengths are an error at the end of the shorter."""
+        with (
+            closing(open_text(self.source, complain)) as sources,
+            closing(open_text(self.target, complain)) as targets,
+        ):
+            for before, (source, target) in enumerate(zip_longest(sources, targets)):
+                if source is None or target is None:
+                    rest = 1 + sum(1 for _ in (targets if source is None else sources))
+                    report(complain, self._unequal(before, rest, longer_source=target is None))
+                    return
+                yield Pair(source, target, before + 1)
+
+    def locate(self, number: int, *, target: bool = False) -> str:
+        """Where a pair stands, for messages."""
+        return f"{self.target if target else self.source}, line {number}"
+
+    def _unequal(self, shorter: int, rest: int, *, longer_source: bool) -> DataError:
+        counts = (shorter + rest, shorter) if longer_source else (shorter, shorter + rest)
+        return UnequalLinesError(
+            f"{self.source} has {counts[0]} lines and {self.target} has {counts[1]}; they must be "
+            "aligned line by line: dragoman doctor finds where they slip",
+            difference=counts[1] - counts[0],
+        )
+
+
+class Tsv(Corpus):
+    """One file, a source and a target a line with a tab between them."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.name = str(path)
+
+    def read(self, complain: Complain | None = None) -> Iterator[Pair]:
+        """The pairs; a line without exactly one tab is an error."""
+        for number, line in enumerate(open_text(self.path, complain), 1):
+            columns = line.split("\t")
+            if len(columns) == 2:
+                yield Pair(columns[0], columns[1], number)
+            else:
+                advice = f"; keep two: cut -f1,2 {self.path}" if len(columns) > 2 else ""
+                error = f"{len(columns)} column(s) instead of source, tab, target{advice}"
+                report(complain, DataError(f"{self.path}, line {number}: {error}"))
+
+
+class JsonLines(Corpus):
+    """One JSON object a line, with the two texts or with both under "translation".
+
+    The keys are "source" and "target", or the two language codes.
+    """
+
+    def __init__(self, path: Path, languages: tuple[str, str] | None = None) -> None:
+        self.path = path
+        self.languages = languages
+        self.name = str(path)
+
+    def read(self, complain: Complain | None = None) -> Iterator[Pair]:
+        """The pairs; a line that is not such an object is an error."""
+        for number, line in enumerate(open_text(self.path, complain), 1):
+            try:
+                source, target = self._texts(line)
+            except ValueError as error:
+                report(complain, DataError(f"{self.path}, line {number}: {error}"))
+            else:
+                yield Pair(source, target, number)
+
+    def _texts(self, line: str) -> tuple[str, str]:
+        try:
+            record = json.loads(line)
+        except (json.JSONDecodeError, RecursionError):
+            raise ValueError("not a JSON object") from None
+        if isinstance(record, dict) and isinstance(record.get("translation"), dict):
+            record = record["translation"]
+        if not isinstance(record, dict):
+            raise ValueError("not a JSON object")
+        for keys in (self.languages, ("source", "target")):
+            if keys and all(isinstance(record.get(key), str) for key in keys):
+                return _one_line(record[keys[0]]), _one_line(record[keys[1]])
+        wanted = self.languages or ("source", "target")
+        raise ValueError(
+            f"no text under '{wanted[0]}' and '{wanted[1]}'; there is: "
+            f"{', '.join(map(str, record)) or 'nothing'}; name the languages with --languages"
+        )
+
+
+class Tmx(Corpus):
+    """A translation memory; a language code matches its regions too ("en" fits "en-GB").
+
+    Units that lack one of the languages are passed over. Formatting codes inside a segment go,
+    the text they surround stays.
+    """
+
+    def __init__(self, path: Path, languages: tuple[str, str]) -> None:
+        self.path = path
+        self.languages = languages
+        self.name = str(path)
+
+    def read(self, complain: Complain | None = None) -> Iterator[Pair]:
+        """The pairs; XML that is not well-formed is an error."""
+        with open_bytes(self.path) as file:
+            try:
+                above: list[ElementTree.Element] = []
+                number = 0
+                for event, element in ElementTree.iterparse(file, ("start", "end")):
+                    if event == "start":
+                        above.append(element)
+                        continue
+                    above.pop()
+                    if _tag(element) != "tu":
+                        continue
+                    number += 1
+                    texts = [_segment(element, language) for language in self.languages]
+                    if texts[0] is not None and texts[1] is not None:
+                        yield Pair(texts[0], texts[1], number)
+                    if above:
+                        above[-1].clear()  # or the whole file would stay in memory
+            except ElementTree.ParseError as error:
+                line, column = error.position
+                reason = str(error).partition(":")[0]
+                report(
+                    complain,
+                    DataError(
+                        f"{self.path}, line {line}: not XML at column {column + 1} ({reason})"
+                    ),
+                )
+
+    def locate(self, number: int, *, target: bool = False) -> str:
+        """Where a pair stands, for messages."""
+        return f"{self.name}, unit {number}"
+
+
+_CODES = {"bpt", "ept", "it", "ph", "ut"}
+"""TMX elements whose text is another program's formatting code."""
+_LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
+
+
+def _tag(element: ElementTree.Element) -> str:
+    return str(element.tag).rpartition("}")[2]
+
+
+def _segment(unit: ElementTree.Element, language: str) -> str | None:
+    wanted = language.lower()
+    for variant in unit:
+        code = (variant.get(_LANGUAGE) or variant.get("lang") or "").lower().replace("_", "-")
+        if code == wanted or code.startswith(f"{wanted}-"):
+            for child in variant:
+                if _tag(child) == "seg":
+                    return _one_line("".join(_texts_of(child)))
+    return None
+
+
+def _texts_of(element: ElementTree.Element) -> Iterator[str]:
+    if _tag(element) not in _CODES:
+        yield element.text or ""
+        for child in element:
+            yield from _texts_of(child)
+            yield child.tail or ""
+
+
+def _one_line(text: str) -> str:
+    """Text out of a format that can hold what a line of a file cannot."""
+    return text if text.isprintable() else normalize(text, "none")
+
+
+class Concatenated(Corpus):
+    """Several corpora, one after another, numbered through."""
+
+    def __init__(self, parts: Sequence[Corpus]) -> None:
+        self.parts = tuple(parts)
+        self.name = " + ".join(part.name for part in parts)
+        self._before = [0]  # pairs before each part, as far as they have been read
+
+    def read(self, complain: Complain | None = None) -> Iterator[Pair]:
+        """The pairs of all parts."""
+        before = 0
+        self._before = []
+        self.malformed = ()
+        for part in self.parts:
+            self._before.append(before)
+            last = 0
+            for source, target, number in part.read(complain):
+                last = number
+                yield Pair(source, target, before + number)
+            before += last
+            self.malformed += part.malformed
+
+    def locate(self, number: int, *, target: bool = False) -> str:
+        """Where a pair that has been read stands, for messages."""
+        index = bisect_right(self._before, number - 1) - 1
+        return self.parts[index].locate(number - self._before[index], target=target)
+
+
+def corpus(paths: Sequence[str | Path], *, languages: tuple[str, str] | None = None) -> Corpus:
+    """The corpus in these files: two of aligned lines, or one .tsv, .jsonl or .tmx.
+
+    The files must be there; nothing of them is read yet.
+    """
+    files = [Path(path) for path in paths]
+    for file in files:
+        check_rereadable(file)
+    if len(files) == 2:
+        for file in files:
+            if _suffix(file) in (".tsv", ".jsonl", ".tmx"):
+                raise DataError(f"{file}: holds both languages; give it without a second file")
+        return ParallelFiles(files[0], files[1])
+    if len(files) != 1:
+        raise DataError(
+            f"a corpus is two aligned files or one .tsv, .jsonl or .tmx, not {len(files)} files"
+        )
+    match _suffix(files[0]):
+        case ".tsv":
+            return Tsv(files[0])
+        case ".jsonl":
+            return JsonLines(files[0], languages)
+        case ".tmx":
+            if languages is None:
+                raise ConfigError(
+                    f"{files[0]}: a translation memory may hold many languages; name the two, "
+                    "source first, as in --languages en,de"
+                )
+            return Tmx(files[0], languages)
+    raise DataError(
+        f"{files[0]}: name the file with its translations too, or one file that holds both "
+        "(.tsv, .jsonl, .tmx)"
+    )
+
+
+def _suffix(path: Path) -> str:
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    if suffixes and suffixes[-1] in COMPRESSIONS:
+        suffixes.pop()
+    return suffixes[-1] if suffixes else ""
+
+
+def check_rereadable(path: Path) -> None:
+    """Refuse what is no file, or can be read only once."""
+    if str(path) == "-":
+        raise DataError("a corpus is read more than once; save standard input to a file first")
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        raise DataError(f"{path}: no such file") from None
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror})") from None
+    if stat.S_ISDIR(mode):
+        raise DataError(f"{path}: is a directory; name a text file")
+    if not stat.S_ISREG(mode):
+        raise DataError(f"{path}: a corpus is read more than once; save it to a file first")

@@ -1,0 +1,66 @@
+"""Treebanks as parallel text: sentences on one side, their trees in brackets on the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+
+from dragoman.data.readers.parallel import Concatenated, Corpus, Pair, check_rereadable
+from dragoman.data.readers.text_files import Complain, open_text
+from dragoman.errors import DataError
+from dragoman.trees.bracketing import bracketing, read_trees
+from dragoman.trees.cleaning import clean
+from dragoman.trees.tree import leaves
+
+__all__ = ["Treebank", "treebank"]
+
+
+class Treebank(Corpus):
+    """A file of trees, cleaned as they are read; one that holds only traces is passed over."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.name = str(path)
+
+    def read(self, complain: Complain | None = None) -> Iterator[Pair]:
+        """Each sentence, its words joined by spaces, and its tree on one line.
+
+        A tree that cannot be read is remembered as malformed, and reading goes on.
+        """
+        problems: list[DataError] = []
+        with closing(open_text(self.path, complain)) as lines:
+            trees = read_trees(lines, self.name, complain=complain or problems.append)
+            for number, tree in enumerate(trees, 1):
+                cleaned = clean(tree)
+                if cleaned is not None:
+                    words = " ".join(leaf.word for leaf in leaves(cleaned))
+                    yield Pair(words, bracketing(cleaned), number)
+        self.malformed = tuple(map(str, problems))
+
+    def locate(self, number: int, *, target: bool = False) -> str:
+        """Where a tree stands, for messages."""
+        return f"{self.name}, tree {number}"
+
+
+def treebank(paths: Sequence[str | Path]) -> Corpus:
+    """The trees in these files, and in all files of a directory that are not hidden."""
+    files: list[Path] = []
+    for path in map(Path, paths):
+        if path.is_dir():
+            found = sorted(file for file in path.rglob("*") if file.is_file())
+            found = [file for file in found if not _is_hidden(file.relative_to(path))]
+            if not found:
+                raise DataError(f"{path}: an empty directory; name a file of trees")
+            files += found
+        else:
+            files.append(path)
+    for file in files:
+        check_rereadable(file)
+    if not files:
+        raise DataError("name a file of trees")
+    return Treebank(files[0]) if len(files) == 1 else Concatenated(list(map(Treebank, files)))
+
+
+def _is_hidden(path: Path) -> bool:
+    return any(part.startswith(".") for part in path.parts)

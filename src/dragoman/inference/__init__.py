@@ -1,0 +1,9 @@
+"""Text in, text out."""
+
+from __future__ import annotations
+
+from dragoman.inference.glossary import Glossary
+from dragoman.inference.translation import Alternative, Translation
+from dragoman.inference.translator import Translator, load
+
+__all__ = ["Alternative", "Glossary", "Translation", "Translator", "load"]

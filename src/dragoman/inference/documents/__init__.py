@@ -1,0 +1,1 @@
+"""Documents: what of them is text to translate, and the document again around it."""

@@ -1,0 +1,111 @@
+"""What every picture shares: fonts for any script, and a file that is whole or not there."""
+
+from __future__ import annotations
+
+import io
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from dragoman.errors import DragomanError
+from dragoman.system.atomic_files import atomic_write
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["INK", "check_format", "style", "unreadable", "write"]
+
+FORMATS: Final = (".png", ".svg", ".pdf")
+INK: Final = "#27303f"
+_FIRST: Final = "DejaVu Sans"  # comes with Matplotlib
+
+
+def check_format(path: Path) -> None:
+    """Refuse a picture that could not be written, before it is drawn."""
+    if path.suffix.lower() not in FORMATS:
+        raise DragomanError(f"{path}: a picture is one of {', '.join(FORMATS)}; rename it")
+
+
+@contextmanager
+def style(text: str = "") -> Iterator[None]:
+    """Draw in Dragoman's style, with fonts that have the characters of the text if any has.
+
+    What no font has becomes an empty box in a PNG; an SVG leaves the letters to its viewer.
+    """
+    import matplotlib as mpl
+
+    settings: Any = {
+        "font.family": _families(text),
+        "font.size": 9,
+        "text.color": INK,
+        "axes.labelcolor": INK,
+        "axes.edgecolor": "#b8bfca",
+        "axes.titlecolor": INK,
+        "axes.titlesize": 10,
+        "axes.titlelocation": "left",
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "axes.grid": True,
+        "axes.axisbelow": True,
+        "grid.color": "#e9ecf1",
+        "xtick.color": "#6b7585",
+        "ytick.color": "#6b7585",
+        "legend.frameon": False,
+        "text.parse_math": False,  # a dollar is a dollar
+        "svg.fonttype": "none",
+        "svg.hashsalt": "dragoman",  # the same picture is the same file
+    }
+    with mpl.rc_context(settings), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", r"Glyph .* missing from", UserWarning)
+        yield
+
+
+def write(figure: Figure, path: Path) -> None:
+    """Put a figure at `path`, in the format of its suffix."""
+    kind = path.suffix.lower()[1:]
+    picture = io.BytesIO()
+    metadata = {"Software": None} if kind == "png" else {"Date": None, "Creator": None}
+    if kind == "pdf":
+        metadata = {"CreationDate": None}
+    figure.savefig(picture, format=kind, dpi=160, bbox_inches="tight", metadata=metadata)
+    atomic_write(path, picture.getvalue())
+
+
+def unreadable(text: str) -> bool:
+    """Whether the text has a letter that no font installed here has."""
+    from matplotlib import font_manager
+
+    fonts = {font.name: font.fname for font in font_manager.fontManager.ttflist}
+    # Matplotlib's last resort has a box for every letter there is.
+    families = [name for name in _families(text) if not name.startswith("Last Resort")]
+    known = {c for name in families for c in _characters(fonts[name])}
+    return not known.issuperset(ord(c) for c in text if not c.isspace())
+
+
+def _families(text: str) -> list[str]:
+    from matplotlib import font_manager
+
+    families = [_FIRST]
+    missing = {ord(c) for c in text if not c.isspace()} - _characters(font_manager.findfont(_FIRST))
+    fonts = {font.name: font.fname for font in font_manager.fontManager.ttflist}
+    # Sans serif first; a font that covers more by the way is found soon enough.
+    for name in sorted(fonts, key=lambda name: ("Sans" not in name and "Gothic" not in name, name)):
+        if not missing:
+            break
+        if found := missing & _characters(fonts[name]):
+            families.append(name)
+            missing -= found
+    return families
+
+
+@cache
+def _characters(font: str) -> frozenset[int]:
+    from matplotlib.ft2font import FT2Font
+
+    try:
+        return frozenset(FT2Font(font).get_charmap())
+    except (OSError, RuntimeError):  # an installed font that cannot be read
+        return frozenset()

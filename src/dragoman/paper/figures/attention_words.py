@@ -1,0 +1,145 @@
+"""A sentence as a model sees it: its words, and the weights of every attention between them."""
+
+# H heads, T and S pieces or words, target or source; P pieces, W words
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from dragoman.errors import DataError
+from dragoman.inference import Translator
+from dragoman.models.attention import watch
+from dragoman.search.batching import source_rows, target_rows
+from dragoman.text.tokenizer import Tokenizer
+
+__all__ = ["END", "Looks", "Words", "look"]
+
+END: Final = "<EOS>"
+LONGEST: Final = 120
+
+Weights: TypeAlias = NDArray[np.floating[Any]]
+
+_UNFINISHED: Final = "\ufffd"
+# Thai to Tibetan, Burmese, Khmer, kana, Chinese characters: no spaces, so a piece is a word.
+_NO_SPACES: Final = re.compile(
+    r"[\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Looks:
+    """Where the words of a sentence and of its translation look; both end with END."""
+
+    sentence: str
+    translation: str
+    source: tuple[str, ...]
+    target: tuple[str, ...]
+    encoder: dict[str, Weights]
+    """H S S by the attention's name, in the order of the layers."""
+    to_source: dict[str, Weights]
+    """H T S: where the decoder looks to say each word of the target."""
+
+
+@torch.no_grad()
+def look(
+    translator: Translator, sentence: str, target: str | None = None, *, pieces: bool = False
+) -> Looks:
+    """Let the model read a sentence and its translation, its own if none is given.
+
+    A word of several pieces looks as they do on average, and what looks at it is what looks at any
+    of them; with `pieces` each is shown by itself, marked if it goes on with a word.
+    """
+    tokenizer, model = translator.tokenizer, translator.model
+    if target is None:
+        target = translator.translate(sentence, align=False).text
+    ids = tokenizer.encode(sentence), tokenizer.encode(target)
+    if not ids[0]:
+        raise DataError("the sentence is empty; give one with words in it")
+    source, spoken = (Words.of(tokenizer, row, pieces) for row in ids)
+    if (longest := max(len(source.texts), len(spoken.texts)) - 1) > LONGEST:
+        raise DataError(
+            f"a sentence or translation of {longest} words fits no picture; give at most {LONGEST}"
+        )
+    device = next(model.parameters()).device
+    with watch(model) as seen:
+        model.features(source_rows([ids[0]], device), target_rows([ids[1]], device))
+    weights = {name: tensor[0].float().cpu().numpy() for name, tensor in seen.items()}
+    return Looks(
+        sentence,
+        target,
+        source.texts,
+        spoken.texts,
+        {n: _fold(w, source, source) for n, w in weights.items() if n.startswith("encoder")},
+        # Row t of the decoder reads piece t - 1 and predicts piece t, the last one the end.
+        {n: _fold(w, spoken, source) for n, w in weights.items() if "source_attention" in n},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """The words of a sentence, and which of them each piece belongs to."""
+
+    texts: tuple[str, ...]
+    member_WP: Weights
+
+    @classmethod
+    def of(cls, tokenizer: Tokenizer, ids: Sequence[int], pieces: bool) -> Words:
+        """The words that ids make up, and END."""
+        words = _words(tokenizer, ids)
+        if pieces:
+            first = {group[0] for group in words}
+            texts = [_readable(tokenizer, [id_]) for id_ in ids]
+            texts = [text if p in first else f"·{text}" for p, text in enumerate(texts)]
+            return cls((*texts, END), np.eye(len(ids) + 1, dtype=np.float32))
+        member = np.zeros((len(words) + 1, len(ids) + 1), np.float32)
+        for number, group in enumerate([*words, [len(ids)]]):
+            member[number, group] = 1
+        texts = [_readable(tokenizer, [ids[p] for p in group]) for group in words]
+        return cls((*texts, END), member)
+
+
+def _words(tokenizer: Tokenizer, ids: Sequence[int]) -> list[list[int]]:
+    """The places of the pieces of each word; a mark is a word, as in the paper's pictures."""
+    words: list[list[int]] = []
+    numbers = tokenizer.words(ids)
+    for place, id_ in enumerate(ids):
+        if place and numbers[place] == numbers[place - 1] >= 0:
+            so_far = tokenizer.decode([ids[p] for p in words[-1]])
+            if _joins(so_far, tokenizer.decode([id_])):
+                words[-1].append(place)
+                continue
+        words.append([place])
+    return words
+
+
+def _joins(word: str, piece: str) -> bool:
+    """Whether a piece goes on with the word before it, from which no space parts it."""
+    if not word or _UNFINISHED in word:  # a space that leads to it, or bytes
+        return True
+    return not any(_is_mark(text) or _NO_SPACES.search(text) for text in (word, piece))
+
+
+def _is_mark(text: str) -> bool:
+    return bool(text) and text != _UNFINISHED and not any(map(str.isalnum, text))
+
+
+def _readable(tokenizer: Tokenizer, group: Sequence[int]) -> str:
+    """As text; what is no text by itself, as the tokeniser spells it, and a space as ␣."""
+    text = tokenizer.decode(group)
+    if text and _UNFINISHED not in text:
+        return text
+    return "".join(tokenizer.pieces(group)).replace("▁", "␣")
+
+
+def _fold(weights_HTS: Weights, looking: Words, looked_at: Words) -> Weights:
+    """Between pieces to between words: the mean over those that look, the sum over the others."""
+    mean_WT = looking.member_WP / looking.member_WP.sum(1, keepdims=True)
+    folded: Weights = mean_WT @ weights_HTS @ looked_at.member_WP.T
+    return folded

@@ -1,0 +1,1 @@
+"""Table 1: what four kinds of layer cost."""

@@ -1,0 +1,1 @@
+"""English: words, and sentences from meanings."""

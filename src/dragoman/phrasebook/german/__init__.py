@@ -1,0 +1,1 @@
+"""German: words, their inflection, and sentences from meanings."""

@@ -1,0 +1,1 @@
+"""Korean: words, their forms, and sentences from meanings."""

@@ -1,0 +1,301 @@
+"""Random meanings.
+
+Only `random.random` is used: it is the one function of the generator whose values Python
+promises to keep. The sampler keeps sentences unambiguous: circumstances at the end of a sentence
+always belong to its innermost clause, and "it" is used only when one noun can be meant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+from typing import TypeVar
+
+from dragoman.phrasebook.lexicon import (
+    ADJECTIVES_OF,
+    ALONE,
+    FAR,
+    FREQUENCIES,
+    KIN,
+    MANNERS,
+    MODALS,
+    NAMES,
+    NOUNS,
+    OBJECTS_OF,
+    OWNED_PLACES,
+    PEOPLE,
+    PLACES,
+    PLAIN_VERBS,
+    RECIPIENTS_OF,
+    STATES,
+    SUBJECTS_OF,
+    TIMES,
+    VERBS,
+)
+from dragoman.phrasebook.meaning import (
+    Adjunct,
+    Clause,
+    Name,
+    Nominal,
+    NounPhrase,
+    Pair,
+    Pronoun,
+    PronounKey,
+    Relation,
+    Tense,
+    agreement,
+)
+
+__all__ = ["PhraseSampler"]
+
+T = TypeVar("T")
+_TIMES_OF = {
+    tense: tuple(time for time, tenses in TIMES.items() if tense in tenses)
+    for tense in ("present", "past", "future", "modal")
+}
+_ALL_NAMES = tuple(NAMES)
+_OWNERS: tuple[PronounKey, ...] = ("i", "we", "he", "she", "they")
+_SUBJECT_PRONOUNS: tuple[PronounKey, ...] = ("i", "i", "i", "we", "he", "she", "they")
+_TENSES: tuple[Tense, ...] = ("present", "present", "present", "past", "past", "past", "future")
+
+
+class PhraseSampler:
+    """Draws noun phrases and plain clauses; `sentence.Sampler` builds sentences of them."""
+
+    def __init__(self, random: Random) -> None:
+        self.random = random.random
+
+    def pick(self, items: Sequence[T]) -> T:
+        """One of the items, each as likely as the others."""
+        return items[int(self.random() * len(items))]
+
+    # -- noun phrases ------------------------------------------------------------------------
+
+    def noun_phrase(
+        self,
+        nouns: Sequence[str],
+        *,
+        definite: bool = False,
+        singular: bool = False,
+        subject: Nominal | None = None,
+    ) -> NounPhrase:
+        """A noun phrase of one of the nouns; `subject` may own what it stands for."""
+        noun = self.pick(nouns)
+        mass = NOUNS[noun].mass
+        draw = self.random()
+        plural = not (singular or mass or noun in ALONE) and self.random() < 0.3
+        adjective = self.pick(ADJECTIVES_OF[noun]) if self.random() < 0.33 else None
+        owned = 0.4 if is_animal(subject) else 0.12
+        if (draw < owned and noun not in ("man", "woman")) or (draw > 0.55 and noun in KIN):
+            owner = self._owner(subject, noun)  # "my aunt" rather than "an aunt"
+            return NounPhrase(noun, "own", plural, adjective, owner)
+        if draw < 0.2:
+            return NounPhrase(noun, "this", plural, adjective)
+        if draw < 0.55 or definite:
+            return NounPhrase(noun, "the", plural, adjective)
+        if draw < 0.65 and not mass:
+            if not plural:
+                return NounPhrase(noun, "every" if draw < 0.58 else "a", False, adjective)
+            quantity = "many" if draw < 0.58 else "two" if draw < 0.62 else "three"
+            return NounPhrase(noun, quantity, True, adjective)  # type: ignore[arg-type]
+        return NounPhrase(noun, "a", plural, adjective)
+
+    def _owner(self, subject: Nominal | None, noun: str) -> Pronoun:
+        if isinstance(subject, NounPhrase) and not subject.plural and self.random() < 0.7:
+            key = NOUNS[subject.noun].pronoun
+            if key is not None and (key != "it" or noun in KIN or "thing" in NOUNS[noun].kinds):
+                return Pronoun(key, subject.noun)
+        if isinstance(subject, Pronoun) and subject.key != "it":
+            return Pronoun(subject.key)
+        return Pronoun(self.pick(_OWNERS))
+
+    def subject(self, verb: str, *, definite: bool) -> Nominal:
+        """Someone or something that can do what the verb says."""
+        if "person" in VERBS[verb].subjects:
+            draw = self.random()
+            if draw < 0.2:
+                return Pronoun(self.pick(_SUBJECT_PRONOUNS))
+            if draw < 0.28:
+                return Name(self.pick(_ALL_NAMES))
+            if draw < 0.34:
+                return self._pair(definite)
+        definite = definite or self.random() < 0.45
+        return self.noun_phrase(SUBJECTS_OF[verb], definite=definite)
+
+    def _pair(self, definite: bool) -> Pair:
+        if self.random() < 0.4:
+            first = int(self.random() * len(_ALL_NAMES))
+            second = (first + 1 + int(self.random() * (len(_ALL_NAMES) - 1))) % len(_ALL_NAMES)
+            return Pair(Name(_ALL_NAMES[first]), Name(_ALL_NAMES[second]))
+        one = self.noun_phrase(PEOPLE, definite=definite, singular=True)
+        other = self.noun_phrase(PEOPLE, definite=definite, singular=True)
+        return Pair(one, other)
+
+    def target(self, verb: str, *, negated: bool, subject: Nominal) -> Nominal:
+        """What the verb is done to; negated, it is "the", "this", "my" or "a"."""
+        if "person" in VERBS[verb].objects:
+            draw = self.random()
+            if draw < 0.07:
+                return Name(self.pick(_ALL_NAMES))
+            if draw < 0.15:
+                return self._other_pronoun(subject)
+            if draw < 0.18 and not negated:
+                return self._pair(definite=False)
+        phrase = self.noun_phrase(OBJECTS_OF[verb], definite=negated, subject=subject)
+        if negated and phrase.determiner == "the" and self.random() < 0.5:
+            phrase.determiner = "a"
+        return phrase
+
+    def _other_pronoun(self, subject: Nominal) -> Pronoun:
+        """A pronoun for someone other than the subject, so that it needs no "-self"."""
+        if agreement_is_first(subject):
+            return Pronoun(self.pick(("he", "she", "they")))
+        return Pronoun(self.pick(("i", "we", "he", "she", "they")))
+
+    def recipient(self, verb: str, *, negated: bool, subject: Nominal) -> Nominal:
+        """Who is given, shown or told something."""
+        draw = self.random()
+        if draw < 0.12:
+            return Name(self.pick(_ALL_NAMES))
+        if draw < 0.32:
+            return self._other_pronoun(subject)
+        return self.noun_phrase(RECIPIENTS_OF[verb], definite=negated, subject=subject)
+
+    # -- clauses -----------------------------------------------------------------------------
+
+    def adjunct(self, verb: str, *, definite: bool) -> Adjunct | None:
+        """A circumstance that suits the verb."""
+        relations = RELATIONS_OF[verb]
+        if not relations:
+            return None
+        relation = self.pick(relations)
+        if relation in ("company", "benefit"):
+            if self.random() < 0.15:
+                return Adjunct(relation, Name(self.pick(_ALL_NAMES)))
+            return Adjunct(relation, self.noun_phrase(PEOPLE, definite=definite))
+        places = FAR if verb in ("travel", "arrive") else PLACES
+        phrase = self.noun_phrase(places, definite=definite, singular=self.random() < 0.7)
+        if phrase.determiner in ("every", "two", "three", "many"):
+            phrase.determiner = "the"
+        elif phrase.owner is not None and phrase.noun not in OWNED_PLACES:
+            phrase.determiner, phrase.owner = "the", None
+        return Adjunct(relation, phrase)
+
+    def manner(self, verb: str) -> str | None:
+        """An adverb that suits the verb, now and then."""
+        manners = MANNERS_OF[verb]
+        return self.pick(manners) if manners and self.random() < 0.22 else None
+
+    def time(self, tense: str) -> str:
+        """When; the tense may be "modal"."""
+        return self.pick(_TIMES_OF[tense])
+
+    def tense_and_modal(self, verb: str) -> tuple[Tense, str | None]:
+        """A tense, or the present of a modal verb."""
+        if verb != "be" and self.random() < 0.16:
+            return "present", self.pick(MODALS)
+        tense = self.pick(_TENSES)
+        if tense == "future" and verb in ("love", "know"):
+            tense = "present"
+        return tense, None
+
+    def clause(
+        self,
+        *,
+        verb: str | None = None,
+        subject: Nominal | None = None,
+        target: Nominal | None = None,
+        tense: Tense | None = None,
+        main: bool = False,
+        ends: bool = True,
+        affirmative: bool = False,
+    ) -> Clause:
+        """A clause without clauses in it.
+
+        `main` allows something before the subject; `ends=False` keeps the end free for a clause
+        that will be put there; `affirmative` never negates.
+        """
+        verb = verb or self.pick(PLAIN_VERBS)
+        negated = not affirmative and self.random() < 0.13
+        subject = subject or self.subject(verb, definite=negated)
+        if tense is None:
+            tense, modal = self.tense_and_modal(verb)
+        else:
+            modal = None
+        if verb == "read" and tense == "past" and agreement_is_not_one(subject):
+            tense = "present"  # "they read" would be either tense
+        recipient = None
+        if VERBS[verb].recipients:
+            recipient = self.recipient(verb, negated=negated, subject=subject)
+        if target is None and VERBS[verb].objects:
+            target = self.target(verb, negated=negated, subject=subject)
+        predicate = None
+        if verb == "be":
+            predicate = self.pick(predicates_of(subject))
+        return self._with_circumstances(
+            Clause(verb, subject, tense, modal, negated, target, recipient, predicate),
+            main=main,
+            ends=ends,
+        )
+
+    def _with_circumstances(self, clause: Clause, *, main: bool, ends: bool) -> Clause:
+        draw = self.random()
+        plain = not clause.modal and clause.tense != "future" and not clause.negated
+        if draw < 0.12 and plain:
+            clause.frequency = self.pick(FREQUENCIES)
+        elif draw < 0.36 and clause.verb not in STATES:
+            time = self.time("modal" if clause.modal else clause.tense)
+            if clause.negated and time == "every day":
+                time = "today"
+            if main and self.random() < 0.5:
+                clause.time, clause.fronted = time, "time"
+            elif ends:
+                clause.time = time
+        if ends:
+            if clause.frequency is None and not clause.negated:
+                clause.manner = self.manner(clause.verb)
+            directed = clause.verb in DIRECTED
+            if self.random() < (0.7 if directed else 0.35) and (directed or not clause.manner):
+                clause.adjunct = self.adjunct(clause.verb, definite=clause.negated)
+        located = clause.adjunct is not None and clause.adjunct.relation == "location"
+        free = main and not clause.fronted and not clause.negated
+        if located and free and self.random() < 0.25:
+            clause.fronted = "adjunct"
+        return clause
+
+
+_RELATION_NAMES: tuple[Relation, ...] = ("location", "goal", "source", "company", "benefit")
+RELATIONS_OF = {
+    key: tuple(relation for relation in _RELATION_NAMES if relation in verb.allows)
+    for key, verb in VERBS.items()
+}
+DIRECTED = frozenset(key for key, verb in VERBS.items() if {"goal", "source"} & verb.allows)
+MANNERS_OF = {
+    key: tuple(m for kind in MANNERS if kind in verb.allows for m in MANNERS[kind])
+    for key, verb in VERBS.items()
+}
+_HUMAN_PREDICATES = tuple(a for a in ADJECTIVES_OF["man"] if a not in ("small", "big"))
+
+
+def predicates_of(subject: Nominal) -> tuple[str, ...]:
+    """The adjectives that can be said of a subject."""
+    if isinstance(subject, NounPhrase):
+        return ADJECTIVES_OF[subject.noun]
+    if isinstance(subject, Pronoun) and subject.antecedent is not None:
+        return ADJECTIVES_OF[subject.antecedent]
+    return _HUMAN_PREDICATES
+
+
+def is_animal(subject: Nominal | None) -> bool:
+    """Whether the subject is one animal, which "its" can refer to."""
+    return isinstance(subject, NounPhrase) and "animal" in NOUNS[subject.noun].kinds
+
+
+def agreement_is_first(subject: Nominal) -> bool:
+    """Whether the subject is "I" or "we"."""
+    return isinstance(subject, Pronoun) and subject.key in ("i", "we")
+
+
+def agreement_is_not_one(subject: Nominal) -> bool:
+    """Whether the verb after the subject has no "-s"; a gap may stand for many."""
+    return not isinstance(subject, NounPhrase | Name | Pronoun) or agreement(subject) != "one"

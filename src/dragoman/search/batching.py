@@ -1,0 +1,67 @@
+"""Searching any number of sentences, in batches of similar length."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import torch
+
+from dragoman.models.api import Model, Rows
+from dragoman.search.options import Hypothesis
+from dragoman.search.search_space import Constraint
+from dragoman.text.special_tokens import BOS, EOS, PAD
+
+__all__ = ["Constrain", "Find", "by_length", "search_many", "source_rows", "target_rows"]
+
+Find = Callable[[Rows, list[list[int]] | None, Constraint | None], list[list[Hypothesis]]]
+"""What searches one batch, with its prefixes and its constraint."""
+Constrain = Callable[[Sequence[int]], Constraint]
+"""The constraint on a batch of these sentences."""
+
+
+def source_rows(sentences: Sequence[Sequence[int]], device: torch.device) -> Rows:
+    """Sentences without marks as the encoder reads them: EOS at the end, padded."""
+    return _padded([[*ids, EOS] for ids in sentences], device)
+
+
+def target_rows(sentences: Sequence[Sequence[int]], device: torch.device) -> Rows:
+    """Sentences without marks as the decoder reads them: BOS in front, padded."""
+    return _padded([[BOS, *ids] for ids in sentences], device)
+
+
+def _padded(sentences: list[list[int]], device: torch.device) -> Rows:
+    lengths = [len(ids) for ids in sentences]
+    ids = [ids + [PAD] * (max(lengths) - len(ids)) for ids in sentences]
+    return Rows.one_a_row(torch.tensor(ids, device=device), torch.tensor(lengths, device=device))
+
+
+def by_length(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:
+    """Indices in batches of similar length, longest first; padded, a batch fits the budget."""
+    order = sorted(range(len(lengths)), key=lambda i: -lengths[i])
+    start = 0
+    while start < len(order):
+        size = max(1, batch_tokens // (lengths[order[start]] + 1))
+        yield order[start : start + size]
+        start += size
+
+
+@torch.no_grad()
+def search_many(
+    model: Model,
+    sentences: Sequence[Sequence[int]],
+    find: Find,
+    *,
+    batch_tokens: int,
+    prefixes: Sequence[list[int]] | None = None,
+    constrain: Constrain | None = None,
+) -> list[list[Hypothesis]]:
+    """What `find` finds for every sentence, in their order; the longest go first."""
+    device = next(model.parameters()).device
+    results: list[list[Hypothesis]] = [[] for _ in sentences]
+    for indices in by_length([len(ids) for ids in sentences], batch_tokens):
+        rows = source_rows([sentences[i] for i in indices], device)
+        forced = None if prefixes is None else [prefixes[i] for i in indices]
+        constraint = None if constrain is None else constrain(indices)
+        for i, found in zip(indices, find(rows, forced, constraint), strict=True):
+            results[i] = found
+    return results

@@ -1,0 +1,1 @@
+"""Constraints on what a search may return: phrases, and trees."""

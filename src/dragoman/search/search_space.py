@@ -1,0 +1,146 @@
+"""The sequences a search may return, and which pieces may therefore come next."""
+
+# B sentences, K hypotheses of each, T pieces so far, P longest prefix, V vocabulary
+
+from __future__ import annotations
+
+from typing import Final, Protocol
+
+import torch
+from torch import Tensor
+
+from dragoman.errors import DataError
+from dragoman.models.api import Rows
+from dragoman.search.options import Limits
+from dragoman.text.special_tokens import BOS, EOS, PAD, UNK
+
+__all__ = ["Constraint", "Space"]
+
+NEVER: Final = (PAD, BOS, UNK)
+"""No search produces these; a prefix may hold UNK."""
+
+
+class Constraint(Protocol):
+    """What else a sequence must obey, such as a grammar."""
+
+    free: range = range(0)
+    """Ids at which there is no choice: they cost nothing, whatever the model thinks of them."""
+
+    def allowed(self, sentences_B: Tensor, ids_BKT: Tensor, room_B: Tensor) -> Tensor:
+        """Which pieces, EOS among them, may follow each hypothesis: booleans, B K V.
+
+        A function of its arguments alone, total over all ids: some hypotheses are no longer of
+        interest. `sentences` are rows of the source, `room` is how many pieces may still follow.
+        A forced piece comes whatever the answer.
+        """
+
+    def shortest(self, sentence: int) -> int:
+        """The fewest pieces that a row of the source can have; its ceiling is no lower."""
+
+
+class Space:
+    """All sequences of `floors` to `ceilings` pieces that begin with their sentence's prefix.
+
+    A floor or a prefix longer than the ceiling raises it, and so does a constraint.
+    """
+
+    def __init__(
+        self,
+        source: Rows,
+        vocabulary: int,
+        limits: Limits,
+        prefixes: list[list[int]] | None = None,
+        constraint: Constraint | None = None,
+    ) -> None:
+        # The one time the host asks for lengths; afterwards both sides count by themselves.
+        lengths: list[int] = (source.segments_RL > 0).sum(1).tolist()
+        self.prefixes = [[] for _ in lengths] if prefixes is None else prefixes
+        _check_prefixes(self.prefixes, len(lengths), vocabulary)
+        self.sentences = list(range(len(lengths)))
+        self.floors = [limits.min_length] * len(lengths)
+        self.ceilings = [
+            max(
+                _ceiling(length - 1, limits),
+                limits.min_length,
+                len(prefix),
+                constraint.shortest(row) if constraint is not None else 0,
+            )
+            for row, (length, prefix) in enumerate(zip(lengths, self.prefixes, strict=True))
+        ]
+        self._constraint = constraint
+        self._device = source.ids_RL.device
+        self._never = torch.tensor(NEVER, device=self._device)
+        self._to_device()
+
+    def _to_device(self) -> None:
+        def ints(values: list[int] | list[list[int]]) -> Tensor:
+            return torch.tensor(values, dtype=torch.int64, device=self._device)
+
+        self.sentences_B = ints(self.sentences)
+        self.ceilings_B = ints(self.ceilings)
+        self._floors_B = ints(self.floors)
+        self._forced_B = ints([len(prefix) for prefix in self.prefixes])
+        self._forced = max(map(len, self.prefixes), default=0)
+        self._prefixes_BP = ints([p + [PAD] * (self._forced - len(p)) for p in self.prefixes])
+
+    def keep(self, rows: list[int]) -> None:
+        """Forget the other sentences."""
+        for name in ("sentences", "prefixes", "floors", "ceilings"):
+            setattr(self, name, [getattr(self, name)[row] for row in rows])
+        self._to_device()
+
+    def extensions(self, sums_BK: Tensor, log_probs_BKV: Tensor, ids_BKT: Tensor) -> Tensor:
+        """The log-probability of every hypothesis one piece longer; −∞ outside the space."""
+        length = ids_BKT.shape[2]
+        totals_BKV = sums_BK[:, :, None] + log_probs_BKV
+        totals_BKV.index_fill_(2, self._never, -torch.inf)
+        ends_BK = totals_BKV[:, :, EOS]
+        if length < max(self.floors):
+            ends_BK.masked_fill_((length < self._floors_B)[:, None], -torch.inf)
+        if length >= min(self.ceilings):
+            full_B11 = (length >= self.ceilings_B)[:, None, None]
+            ended_BK = ends_BK.clone()
+            totals_BKV.masked_fill_(full_B11, -torch.inf)
+            ends_BK.copy_(ended_BK)
+        if self._constraint is not None:
+            if free := self._constraint.free:
+                totals_BKV[:, :, free.start : free.stop] = sums_BK[:, :, None]
+            room_B = self.ceilings_B - length
+            allowed_BKV = self._constraint.allowed(self.sentences_B, ids_BKT, room_B)
+            totals_BKV.masked_fill_(~allowed_BKV, -torch.inf)
+        if length < self._forced:
+            self._force(totals_BKV, sums_BK, log_probs_BKV, length)
+        return totals_BKV
+
+    def _force(
+        self, totals_BKV: Tensor, sums_BK: Tensor, log_probs_BKV: Tensor, length: int
+    ) -> None:
+        """Only the prefix's next piece, at the model's price; what the model rules out is free."""
+        inside_B11 = (length < self._forced_B)[:, None, None]
+        piece_BK1 = self._prefixes_BP[:, length, None, None].expand(-1, totals_BKV.shape[1], 1)
+        price_BK1 = log_probs_BKV.gather(2, piece_BK1)
+        price_BK1 = price_BK1.masked_fill(price_BK1 == -torch.inf, 0.0)
+        forced_BK1 = torch.where(
+            inside_B11, sums_BK[:, :, None] + price_BK1, totals_BKV.gather(2, piece_BK1)
+        )
+        totals_BKV.masked_fill_(inside_B11, -torch.inf)
+        totals_BKV.scatter_(2, piece_BK1, forced_BK1)
+
+
+def _ceiling(source_pieces: int, limits: Limits) -> int:
+    ceiling = source_pieces + limits.max_extra
+    return ceiling if limits.max_length is None else min(ceiling, limits.max_length)
+
+
+def _check_prefixes(prefixes: list[list[int]], sentences: int, vocabulary: int) -> None:
+    if len(prefixes) != sentences:
+        raise DataError(
+            f"{len(prefixes)} prefixes for {sentences} sentences; give one a sentence, [] for none"
+        )
+    for number, prefix in enumerate(prefixes, start=1):
+        for piece in prefix:
+            if piece in (PAD, BOS, EOS) or not 0 <= piece < vocabulary:
+                raise DataError(
+                    f"prefix {number} holds id {piece}, which no piece of text has; "
+                    f"ids of pieces are {UNK} to {vocabulary - 1}"
+                )

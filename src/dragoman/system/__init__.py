@@ -1,0 +1,1 @@
+"""What the operating system gives: files, memory, cores, signals and processes."""

@@ -1,0 +1,1 @@
+"""Checkpoints: written whole, read by any number of ranks."""

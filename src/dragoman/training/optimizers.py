@@ -1,0 +1,295 @@
+"""Adam, the learning rate as a function of the step, and the moving average of the weights."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from math import sqrt
+
+import torch
+from torch import Tensor, nn
+
+from dragoman import kernels
+from dragoman.config import TrainingConfig
+from dragoman.training.distributed.parallel import local
+from dragoman.training.precision import Twin, linear_weights
+
+__all__ = [
+    "Adam",
+    "MovingAverage",
+    "Muon",
+    "learning_rate",
+    "orthogonal",
+    "together",
+]
+
+
+def learning_rate(config: TrainingConfig, d_model: int, step: int) -> float:
+    """The rate of a step, counted from 1."""
+    peak, warmup = config.learning_rate, config.warmup_steps
+    if config.schedule == "paper":  # eq. 3
+        return float(peak * d_model**-0.5 * min(step**-0.5, step * warmup**-1.5))
+    if step < warmup:
+        return peak * step / warmup
+    if config.schedule == "inverse-sqrt":
+        return peak * math.sqrt(warmup / step)
+    if config.schedule == "cosine":
+        done = min(1.0, (step - warmup) / max(1, config.steps - warmup))
+        return peak * (0.1 + 0.9 * (1 + math.cos(math.pi * done)) / 2)
+    if config.schedule == "linear":
+        return peak * max(0.0, config.steps - step) / max(1, config.steps - warmup)
+    return peak
+
+
+class Adam:
+    """Adam; weight decay, if any, is decoupled and spares 1-d weights.
+
+    The kernel is ours if the model has a bf16 twin, PyTorch's otherwise. torch.optim.AdamW does
+    the same sums, but making one imports torch's compiler, which takes longer than everything
+    else before the first step together.
+    """
+
+    def __init__(self, model: nn.Module, config: TrainingConfig, twin: Twin | None = None) -> None:
+        self.twin = twin
+        self.parameters = list(model.parameters())
+        mine = self.chosen(model)
+        self.names, self.mine = list(mine), list(mine.values())
+        self.betas = (config.beta1, config.beta2)
+        self.epsilon = config.epsilon
+        self.decay = config.weight_decay
+        self.decays = [config.weight_decay if p.ndim >= 2 else 0.0 for p in self.mine]
+        if twin is not None:
+            self.moments = (torch.zeros_like(twin.weights), torch.zeros_like(twin.weights))
+            self.exp_avg, self.exp_avg_sq = (twin.parts(m, self.mine) for m in self.moments)
+        else:
+            self.exp_avg = [torch.zeros_like(p) for p in self.mine]
+            self.exp_avg_sq = [torch.zeros_like(p) for p in self.mine]
+        self.steps = torch.zeros((), device=self.parameters[0].device)
+        self.recent_loss = torch.zeros((), device=self.parameters[0].device)
+        """A moving average, by which a spike is known; 0 before the first step."""
+
+    def chosen(self, model: nn.Module) -> dict[str, nn.Parameter]:
+        """The weights that Adam moves: all."""
+        return dict(model.named_parameters())
+
+    @torch.no_grad()
+    def step(
+        self,
+        rate: float | Tensor,
+        *,
+        divide_by: Tensor | None = None,
+        skip: Tensor | None = None,
+    ) -> None:
+        """Update every weight that has a gradient.
+
+        Gradients are divided by `divide_by` first; nothing changes if `skip` is 1. Neither is
+        looked at on the host.
+        """
+        self.steps += 1 if skip is None else 1 - skip
+        if self.twin is not None:
+            assert isinstance(rate, Tensor)
+            self._step_fast(self.twin, rate, divide_by, skip)
+            return
+        for decay in sorted(set(self.decays)):
+            chosen, gradients = [], []
+            for i, parameter in enumerate(self.mine):
+                if self.decays[i] == decay and parameter.grad is not None:
+                    chosen.append(i)
+                    gradients.append(local(parameter.grad))
+            if not chosen:
+                continue
+            torch._fused_adamw_(
+                [local(self.mine[i]) for i in chosen],
+                gradients,
+                [local(self.exp_avg[i]) for i in chosen],
+                [local(self.exp_avg_sq[i]) for i in chosen],
+                [],
+                [self.steps] * len(chosen),
+                lr=rate,
+                beta1=self.betas[0],
+                beta2=self.betas[1],
+                weight_decay=decay,
+                eps=self.epsilon,
+                amsgrad=False,
+                maximize=False,
+                grad_scale=divide_by,
+                found_inf=skip,
+            )
+
+    def _step_fast(
+        self, twin: Twin, rate: Tensor, divide_by: Tensor | None, skip: Tensor | None
+    ) -> None:
+        # Weights that are not Adam's come first.
+        first = sum(p.numel() for p in self.parameters) - sum(p.numel() for p in self.mine)
+        vectors = (twin.weights, twin.gradients, *self.moments, twin.copied)
+        kernels.adam_update(
+            *(vector[first:] for vector in vectors),
+            rate=rate,
+            steps=self.steps,
+            divide_by=divide_by,
+            skip=skip,
+            betas=self.betas,
+            epsilon=self.epsilon,
+            decay=self.decay,
+            decayed=twin.matrices - first,
+        )
+
+    def zero_grad(self) -> None:
+        """Forget the gradients."""
+        for parameter in self.parameters:
+            parameter.grad = None
+
+    def tensors(self) -> dict[str, Tensor]:
+        """All it remembers, by name."""
+        return {
+            f"{name}/{key}": tensor
+            for key in ("exp_avg", "exp_avg_sq")
+            for name, tensor in zip(self.names, getattr(self, key), strict=True)
+        } | {"steps": self.steps, "recent_loss": self.recent_loss}
+
+
+class MovingAverage:
+    """An exponential moving average of the weights; young averages forget faster."""
+
+    def __init__(self, parameters: Iterable[Tensor], decay: float) -> None:
+        self.parameters = list(parameters)
+        self.decay = decay
+        self.average = [p.detach().clone() for p in self.parameters]
+
+    @torch.no_grad()
+    def update(self, step: int) -> None:
+        """Take in the weights after a step."""
+        decay = min(self.decay, (1 + step) / (10 + step))
+        average, weights = [local(t) for t in self.average], [local(p) for p in self.parameters]
+        torch._foreach_lerp_(average, weights, 1 - decay)
+
+    @torch.no_grad()
+    def swap(self) -> None:
+        """Exchange the weights and their average."""
+        for parameter, mean in zip(self.parameters, self.average, strict=True):
+            weight, average = local(parameter), local(mean)
+            kept = weight.clone()
+            weight.copy_(average)
+            average.copy_(kept)
+
+
+# PART training.muon: Muon (Jordan et al., 2024): matrices move by their momentum made
+# orthogonal, the rest by Adam.
+#
+# The update of a matrix has all singular values near 1, so that no direction of the gradient
+# drowns the others; times 0.2 √(longer side) it is as large as Adam's (Liu et al., 2025), and
+# one learning rate serves both.
+
+
+# N matrices of one shape, R rows, C columns
+
+
+MOMENTUM = 0.95
+
+
+class Muon(Adam):
+    """Orthogonal momentum for the matrices of linear layers; Adam for everything else."""
+
+    def __init__(self, model: nn.Module, config: TrainingConfig, twin: Twin | None = None) -> None:
+        super().__init__(model, config, twin)
+        self.matrices = linear_weights(model)
+        by_shape = sorted(self.matrices, key=lambda name: self.matrices[name].shape)
+        groups = groupby(by_shape, key=lambda name: self.matrices[name].shape)
+        self.groups = [list(names) for _, names in groups]
+        """Names of matrices of one shape, which are made orthogonal together."""
+        self.momenta = [
+            torch.zeros(len(names), *shape, device=self.steps.device)
+            for names in self.groups
+            for shape in [self.matrices[names[0]].shape]
+        ]
+
+    def chosen(self, model: nn.Module) -> dict[str, nn.Parameter]:
+        """The weights that Adam moves: those of no linear layer."""
+        matrices = linear_weights(model)
+        return {name: p for name, p in model.named_parameters() if name not in matrices}
+
+    @torch.no_grad()
+    def step(
+        self,
+        rate: float | Tensor,
+        *,
+        divide_by: Tensor | None = None,
+        skip: Tensor | None = None,
+    ) -> None:
+        """See Adam."""
+        super().step(rate, divide_by=divide_by, skip=skip)
+        for names, momentum_NRC in zip(self.groups, self.momenta, strict=True):
+            weights = [self.matrices[name] for name in names]
+            self._move(weights, momentum_NRC, rate, divide_by, skip)
+        if self.twin is not None:
+            self.twin.take_weights()
+
+    def _move(
+        self,
+        weights: list[nn.Parameter],
+        momentum_NRC: Tensor,
+        rate: float | Tensor,
+        divide_by: Tensor | None,
+        skip: Tensor | None,
+    ) -> None:
+        gradient_NRC = together([_gradient(weight) for weight in weights])
+        if divide_by is not None:
+            gradient_NRC = gradient_NRC / divide_by
+        after_NRC = momentum_NRC.lerp(gradient_NRC, 1 - MOMENTUM)
+        update_NRC = orthogonal(gradient_NRC.lerp(after_NRC, MOMENTUM))  # Nesterov's
+        update_NRC *= 0.2 * sqrt(max(update_NRC.shape[1:]))
+        weights_NRC = together(weights)
+        moved_NRC = weights_NRC * (1 - rate * self.decay) - rate * update_NRC
+        if skip is not None:  # what was skipped may not be a number, and 0 times that is none
+            moved_NRC = torch.where(skip > 0, weights_NRC, moved_NRC)
+            after_NRC = torch.where(skip > 0, momentum_NRC, after_NRC)
+        momentum_NRC.copy_(after_NRC)
+        weights_NRC.copy_(moved_NRC)
+        if weights_NRC.data_ptr() != weights[0].data_ptr():
+            torch._foreach_copy_([w.data for w in weights], list(weights_NRC.unbind()))
+
+    def tensors(self) -> dict[str, Tensor]:
+        """See Adam."""
+        named = zip(self.groups, self.momenta, strict=True)
+        return super().tensors() | {
+            f"{name}/momentum": momentum
+            for names, momentum_NRC in named
+            for name, momentum in zip(names, momentum_NRC.unbind(), strict=True)
+        }
+
+
+def _gradient(weight: nn.Parameter) -> Tensor:
+    return weight.grad if weight.grad is not None else torch.zeros_like(weight)
+
+
+def together(matrices: Sequence[Tensor]) -> Tensor:
+    """Matrices of one shape as one tensor, N R C: a view if they lie end to end, else a copy."""
+    first = matrices[0]
+    bytes_of_one = first.numel() * first.element_size()
+    end_to_end = all(
+        matrix.is_contiguous() and matrix.data_ptr() == first.data_ptr() + i * bytes_of_one
+        for i, matrix in enumerate(matrices)
+    )
+    if not end_to_end:
+        return torch.stack(list(matrices))
+    return first.detach().as_strided(
+        (len(matrices), *first.shape), (first.numel(), *first.stride()), first.storage_offset()
+    )
+
+
+def orthogonal(x_NRC: Tensor, steps: int = 5) -> Tensor:
+    """U Vᵀ of each matrix U S Vᵀ, nearly: singular values come to lie between 0.7 and 1.2.
+
+    Newton and Schulz's iteration with a quintic that is steep at 0, in bf16 on a GPU.
+    """
+    a, b, c = 3.4445, -4.7750, 2.0315
+    tall = x_NRC.shape[1] > x_NRC.shape[2]
+    x = x_NRC.mT if tall else x_NRC
+    x = x / (x.norm(dim=(1, 2), keepdim=True) + 1e-7)
+    x = x.to(torch.bfloat16) if x.is_cuda else x
+    for _ in range(steps):
+        gram = x @ x.mT
+        x = torch.baddbmm(x, torch.baddbmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
+    x = x.to(x_NRC.dtype)
+    return x.mT if tall else x

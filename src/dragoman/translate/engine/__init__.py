@@ -1,6 +1,0 @@
-"""Translating on a CPU: an engine of int8 products, used wherever there is no GPU."""
-
-from dragoman.translate.engine.engine import Engine, why_no_engine
-from dragoman.translate.engine.stored import VARIANT, open_engine, quantize
-
-__all__ = ["VARIANT", "Engine", "open_engine", "quantize", "why_no_engine"]

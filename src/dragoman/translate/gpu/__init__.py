@@ -1,5 +1,0 @@
-"""Translating on a GPU: whole steps of the search recorded once and replayed."""
-
-from dragoman.translate.gpu.engine import GpuEngine, open_gpu_engine, why_no_gpu_engine
-
-__all__ = ["GpuEngine", "open_gpu_engine", "why_no_gpu_engine"]

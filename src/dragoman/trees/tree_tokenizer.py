@@ -1,0 +1,173 @@
+"""Sentences to pieces, trees to actions: the tokeniser of a parser.
+
+A source is the words of a sentence with spaces between them, a target its tree in brackets on one
+line. The actions are symbols of the SentencePiece model, so that they come before all pieces, and
+targets have the first ids alone.
+
+A decoder that sees only its own actions must count words to know which comes next, and in long
+sentences it loses count. So each word is announced: before the first action, and after each word's
+action if there is one more, stands a symbol that the next word's first piece decides. No choice is
+made there, and what makes the tree are the actions between them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+from dragoman.config import TokenizerConfig, TreesConfig
+from dragoman.errors import ConfigError, DragomanError, ModelError
+from dragoman.text.normalization import Form
+from dragoman.text.special_tokens import FIRST
+from dragoman.text.tokenizer import Kind, Tokenizer
+from dragoman.trees.actions import Actions
+from dragoman.trees.bracketing import bracketing, parse_tree
+from dragoman.trees.cleaning import collapse_unary, restore_unary
+from dragoman.trees.linearization import WORD, linearisation
+from dragoman.trees.tree import Tree, leaves
+
+__all__ = ["TreeTokenizer"]
+
+Pair: TypeAlias = tuple[str, str, *tuple[Any, ...]]
+"""A sentence and its tree, whatever else comes with them."""
+
+
+class TreeTokenizer(Tokenizer):
+    """Pieces of sentences and actions of trees."""
+
+    actions: Actions
+
+    def __init__(
+        self, model: bytes, *, kind: Kind, normalization: Form, trees: dict[str, Any]
+    ) -> None:
+        super().__init__(model, kind=kind, normalization=normalization)
+        try:
+            self.actions = Actions.from_data(trees)
+            self._collapse = bool(trees["collapse_unary"])
+            self._announcements = int(trees.get("announcements", 0))
+        except (DragomanError, KeyError, TypeError, ValueError):
+            raise ModelError("the actions of its trees cannot be read; train it again") from None
+        count = len(self.actions) + self._announcements
+        if self.symbols[:count] != _symbols(count):
+            raise ModelError("not the tokeniser of these actions; copy the directory again")
+
+    @classmethod
+    def learn(
+        cls,
+        pairs: Iterable[tuple[str, str, *tuple[Any, ...]]],
+        config: TokenizerConfig,
+        trees: TreesConfig,
+    ) -> TreeTokenizer:
+        """Take the actions from the trees and learn pieces from the sentences; reads them twice."""
+        order = linearisation(trees.linearization, tags=trees.tags)
+        actions = Actions.build(
+            order, (order.encode(_to_learn(pair[1], trees.collapse_unary)) for pair in pairs)
+        )
+        if config.symbols:
+            raise ConfigError("tokenizer.symbols mean nothing to a parser; leave them out")
+        symbols = tuple(_symbols(len(actions) + trees.announcements))
+        pieces = Tokenizer.train(
+            (pair[0] for pair in pairs),
+            replace(config, symbols=symbols),
+            beside=trees.announcements,
+        )
+        return cls(
+            pieces.model,
+            kind=pieces.kind,
+            normalization=pieces.normalization,
+            trees={
+                **actions.to_data(),
+                "collapse_unary": trees.collapse_unary,
+                "announcements": trees.announcements,
+            },
+        )
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """See Tokenizer."""
+        return len(self), self.announcements.stop
+
+    @property
+    def announcements(self) -> range:
+        """The ids that announce a word; none, if words are not announced."""
+        first = FIRST + len(self.actions)
+        return range(first, first + self._announcements)
+
+    def announce(self, words: Sequence[str]) -> list[int]:
+        """The id that announces each word."""
+        ids = self.announcements
+        if not ids:
+            return []
+        pieces = self.encode_batch([self.source([word]) for word in words])
+        return [ids[word[0] % len(ids)] for word in pieces]
+
+    @property
+    def longest_target(self) -> int:
+        """See Tokenizer: a word and all that stands around it."""
+        return 1_000_000
+
+    def source(self, words: Sequence[str]) -> str:
+        """Words as a source: one that would vanish is seen as �, so that each has a piece."""
+        return " ".join([word if self.normalize(word) else "\ufffd" for word in words])
+
+    def normalize_target(self, text: str) -> str:
+        """See Tokenizer: a tree is as it is."""
+        return text
+
+    def encode_targets(self, texts: Sequence[str]) -> list[list[int]]:
+        """See Tokenizer."""
+        return [self._encode_tree(_to_learn(text, self._collapse)) for text in texts]
+
+    def _encode_tree(self, tree: Tree) -> list[int]:
+        names = self.actions.order.encode(tree)
+        ids = self.actions.ids(names, FIRST)
+        if not self.announcements:
+            return ids
+        coming = iter(self.announce([leaf.word for leaf in leaves(tree)]))
+        told = [next(coming)]
+        kind = self.actions.order.kind
+        for name, id_ in zip(names, ids, strict=True):
+            told.append(id_)
+            if kind(name) == WORD and (announced := next(coming, None)) is not None:
+                told.append(announced)
+        return told
+
+    def only_actions(self, ids: Iterable[int]) -> list[int]:
+        """Without what announces words."""
+        announcements = self.announcements
+        return [id_ for id_ in ids if id_ not in announcements]
+
+    def decode_target(self, ids: Sequence[int], source: str) -> str:
+        """See Tokenizer."""
+        return bracketing(self.tree(ids, self.words_of(source)))
+
+    def tree(self, ids: Sequence[int], words: Sequence[str]) -> Tree:
+        """The tree that the actions make of the words."""
+        names = self.actions.sequence(self.only_actions(ids), FIRST)
+        tree = self.actions.order.decode(names, words)
+        return restore_unary(tree) if self._collapse else tree
+
+    def pieces(self, ids: Iterable[int]) -> list[str]:
+        """See Tokenizer; actions by their names, # for what announces a word."""
+        ids = list(ids)
+        names = [*self.actions.names, *("#" for _ in self.announcements)]
+        return [
+            names[i - FIRST] if FIRST <= i < self.sizes[1] else piece
+            for i, piece in zip(ids, super().pieces(ids), strict=True)
+        ]
+
+    @property
+    def _trees(self) -> dict[str, Any]:
+        data = {**self.actions.to_data(), "collapse_unary": self._collapse}
+        return data | ({"announcements": self._announcements} if self._announcements else {})
+
+
+def _symbols(count: int) -> list[str]:
+    """How SentencePiece knows the actions; labels may hold characters that it does not allow."""
+    return [f"⟦{number}⟧" for number in range(count)]
+
+
+def _to_learn(text: str, collapse: bool) -> Tree:
+    tree = parse_tree(text)
+    return collapse_unary(tree) if collapse else tree

@@ -1,0 +1,1 @@
+"""Long work in stages that can be stopped and taken up again."""

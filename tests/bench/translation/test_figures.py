@@ -1,0 +1,136 @@
+"""Figures of translation, worked by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from dragoman.bench.translation import machine
+from dragoman.bench.translation.benchmark import spread_out
+from dragoman.bench.translation.figures import Latency, Ratio, Speed, percentile, ratio
+from dragoman.bench.translation.machine import Watch
+from dragoman.bench.translation.systems import (
+    OTHERS,
+    OURS,
+    chosen,
+    describe,
+    size_on_disk,
+    with_shortlists,
+)
+from dragoman.errors import ConfigError
+
+
+def test_a_percentile_is_one_of_the_values() -> None:
+    values = [float(n) for n in range(100, 0, -1)]
+    assert (percentile(values, 50), percentile(values, 95)) == (50.0, 95.0)
+    assert (percentile([3.0, 1.0, 2.0], 50), percentile([3.0, 1.0, 2.0], 95)) == (2.0, 3.0)
+    assert percentile([7.0], 50) == 7.0
+
+
+def test_a_ratio_is_of_medians_and_its_spread_of_rounds() -> None:
+    # The medians are of different rounds: 4 / 2, while the rounds give 1, 4 and 2.5.
+    assert ratio([4.0, 8.0, 2.5], [4.0, 2.0, 1.0]) == Ratio(2.0, 1.0, 4.0)
+
+
+def test_speed_is_of_the_median_round() -> None:
+    speed = Speed(beam=1, settings={}, sentences=10, target_tokens=200)
+    speed.seconds, speed.cpu_seconds = [2.0, 1.0, 5.0], [3.0, 4.0, 2.0]
+    assert speed.tokens_per_second == 100
+    assert speed.sentences_per_second == 5
+    assert speed.cpu_seconds_per_token == pytest.approx(0.015)
+    assert speed.spread == 2.0
+
+
+def test_latency_is_of_the_sentences_of_all_rounds() -> None:
+    latency = Latency(beam=1, settings={}, seconds=[[1.0, 2.0], [3.0, 4.0]])
+    assert (latency.p50, latency.p95) == (2.0, 4.0)
+
+
+def test_a_sample_is_spread_over_all() -> None:
+    assert spread_out(range(10), 2) == [2, 7]
+    assert spread_out(range(3), 9) == [0, 1, 2]
+
+
+def test_what_others_take_is_what_is_busy_and_not_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    counts = iter([(10.0, 100.0), (40.0, 140.0), (50.0, 200.0), (60.0, 220.0)])
+    monkeypatch.setattr(machine, "_seconds", lambda: next(counts))
+    monkeypatch.setattr(machine.time, "process_time", lambda: 5.0)
+    watch = Watch()
+    assert watch.others is None
+    with watch:
+        watch.ours += 15.0
+    assert watch.others == (30 - 15) / 40
+    with watch:
+        watch.ours += 10.0
+    assert watch.others == (40 - 25) / 60, "what happens between two blocks does not count"
+
+
+def test_a_system_that_does_not_count_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "_seconds", lambda: None)
+    watch = Watch()
+    with watch:
+        pass
+    assert watch.others is None
+
+
+# --- systems ---
+
+
+def test_systems_are_chosen_by_name_and_once() -> None:
+    assert chosen("") == []
+    names = [one.name for one in chosen("huggingface, ctranslate2,huggingface")]
+    assert names == ["Hugging Face float32", "CTranslate2 int8"]
+    with pytest.raises(ConfigError, match=r"--against marian: there is no such .* ctranslate2, "):
+        chosen("ctranslate2,marian")
+
+
+def test_ctranslate2_may_divide_the_cores_and_batch_as_it_likes() -> None:
+    threads, batches = OTHERS["ctranslate2"].choices(2, 256)
+    assert [(one["inter_threads"], one["intra_threads"]) for one in threads] == [(1, 2), (2, 1)]
+    assert [(one["batch"], one["batch_type"]) for one in batches] == [
+        *((size, "examples") for size in (16, 32, 64, 128)),
+        *((size, "tokens") for size in (512, 1024, 2048, 4096)),
+    ]
+    threads, _ = OTHERS["ctranslate2"].choices(2, 30)
+    assert [one["batch"] for one in threads] == [30, 15], "each of two has a batch"
+    alone = OTHERS["ctranslate2"].alone(2)
+    assert (alone["inter_threads"], alone["intra_threads"]) == (1, 2)
+
+
+@pytest.mark.parametrize(("sentences", "sizes"), [(16, [16]), (17, [16, 32]), (64, [16, 32, 64])])
+def test_batches_that_hold_all_sentences_are_tried_once(sentences: int, sizes: list[int]) -> None:
+    [group] = OTHERS["huggingface"].choices(2, sentences)
+    assert [one["batch"] for one in group] == sizes
+
+
+def test_settings_are_described() -> None:
+    settings = {"inter_threads": 2, "intra_threads": 1, "batch": 2048, "batch_type": "tokens"}
+    assert describe(settings) == "inter_threads 2, intra_threads 1, batches of 2,048 tokens"
+    assert describe({"batch": 16}) == "batches of 16 sentences"
+    assert describe({}) == ""
+
+
+def test_weights_of_the_other_precision_do_not_count(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    place = tmp_path_factory.mktemp("model")
+    (place / "weights.safetensors").write_bytes(b"w" * 1000)
+    (place / "tokenizer.model").write_bytes(b"t" * 10)
+    rounded, exact = OURS
+    assert size_on_disk(place, rounded) == size_on_disk(place, exact) == 1010
+    (place / "int8.safetensors").write_bytes(b"i" * 250)
+    assert (size_on_disk(place, rounded), size_on_disk(place, exact)) == (260, 1010)
+    (place / "shortlist.safetensors").write_bytes(b"s" * 5)
+    _, listed = with_shortlists([rounded])
+    assert (size_on_disk(place, rounded), size_on_disk(place, listed)) == (260, 265)
+
+
+def test_what_is_in_int8_runs_with_a_shortlist_too() -> None:
+    systems = [*OURS, OTHERS["ctranslate2"], OTHERS["huggingface"]]
+    assert [(one.name, one.shortlist) for one in with_shortlists(systems)] == [
+        ("dragoman int8", False),
+        ("dragoman int8, shortlist", True),
+        ("dragoman float32", False),
+        ("CTranslate2 int8", False),
+        ("CTranslate2 int8, shortlist", True),
+        ("Hugging Face float32", False),
+    ]

@@ -1,0 +1,170 @@
+"""Systems in processes of their own translate as ours does in this one."""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman.bench.translation.systems import OTHERS
+from dragoman.bench.translation.vocabulary_map import write_vocabulary_map
+from dragoman.bench.translation.worker import answers, forget_peak, peak_memory
+from dragoman.bench.translation.workers import Worker, WorkerError
+from dragoman.inference import load
+from dragoman.inference.cpu import why_no_engine
+from dragoman.interop.export import export
+from dragoman.interop.support import PACKAGES
+from dragoman.model_directory import LoadedModel, load_model
+
+from ...conftest import reversals
+from ...shortlists import give
+
+TEXTS = [source for source, _ in reversals(5, seed=8)]
+SEARCH = {"length_penalty": 0.6, "max_extra": 8}
+
+
+@pytest.fixture(scope="module")
+def loaded(trained: Path) -> LoadedModel:
+    return load_model(trained)
+
+
+@pytest.fixture
+def worker() -> Iterator[Worker]:
+    with Worker(threads=1) as one:
+        yield one
+
+
+def start(worker: Worker, name: str, path: Path, **changes: Any) -> dict[str, Any]:
+    options: dict[str, Any] = {
+        "path": path,
+        "model": path,
+        "precision": "float32",
+        "shortlist": False,
+        "search": SEARCH,
+        "settings": {},
+        "threads": 1,
+        "text": TEXTS[0],
+    }
+    return worker.load(name, **(options | changes))
+
+
+def ours(loaded: LoadedModel, beam: int = 1, **options: Any) -> list[str]:
+    translator = load(loaded.path, device="cpu", precision="float32")
+    found = translator.translate(TEXTS, beam=beam, align=False, **options)
+    return [one.text for one in found]
+
+
+def test_ours_translates_and_is_measured(worker: Worker, loaded: LoadedModel) -> None:
+    found = start(worker, "ours", loaded.path)
+    assert found["imports_seconds"] > 0.05, "PyTorch takes longer than that"
+    assert found["load_seconds"] > 0
+    assert found["memory"] > 2**26
+    worker.use({})
+    for beam in (1, 4):
+        answer = worker.translate(TEXTS, beam)
+        assert answer["texts"] == ours(loaded, beam)
+        assert 0 < answer["cpu_seconds"] < 20 * answer["seconds"] + 1
+        assert answer["memory"] > 2**26
+    alone = worker.one_by_one(TEXTS, 1)
+    assert len(alone["seconds"]) == len(TEXTS)
+
+
+@pytest.mark.parametrize("name", ["ctranslate2-float32", "huggingface"])
+def test_others_translate_as_ours(
+    name: str, worker: Worker, loaded: LoadedModel, tmp_path: Path
+) -> None:
+    system = OTHERS[name]
+    assert system.export is not None
+    for package in PACKAGES[system.export]:
+        pytest.importorskip(package, reason=f"{package} is not installed: dragoman[export]")
+    export(loaded, tmp_path / "there", system.export)
+    path = tmp_path / "there"
+    start(worker, system.worker, path, model=loaded.path, settings=system.first(1))
+    for batch in (32, 2):
+        worker.use(system.first(1) | {"batch": batch})
+        theirs = worker.translate(TEXTS, 1)["texts"]
+        # A model that has learned little does not end; ours stops it sooner in a short sentence.
+        for found, expected in zip(theirs, ours(loaded, max_extra=8), strict=True):
+            assert found.startswith(expected), "in the order of the texts"
+    worker.use(system.alone(1))
+    assert len(worker.one_by_one(TEXTS[:2], 4)["seconds"]) == 2
+
+
+def test_ctranslate2_is_spared_pytorch(worker: Worker, loaded: LoadedModel, tmp_path: Path) -> None:
+    pytest.importorskip("ctranslate2", reason="ctranslate2 is not installed: dragoman[export]")
+    system = OTHERS["ctranslate2"]
+    export(loaded, tmp_path / "there", "ctranslate2", quantization="int8")
+    path = tmp_path / "there"
+    found = start(
+        worker, "ctranslate2", path, model=loaded.path, settings=system.first(1), precision="int8"
+    )
+    assert found["memory"] < 150 * 2**20, "PyTorch alone takes more"
+
+
+@pytest.mark.parametrize("name", ["ours", "ctranslate2"])
+def test_a_shortlist_is_kept_to(
+    name: str, worker: Worker, loaded: LoadedModel, tmp_path: Path
+) -> None:
+    """Three pieces, and those of the sources: whichever system it is, it finds no others."""
+    path = Path(shutil.copytree(loaded.path, tmp_path / "model"))
+    few = give(path, 3)
+    settings: dict[str, Any] = {}
+    if name == "ctranslate2":
+        pytest.importorskip("ctranslate2", reason="ctranslate2 is not installed: dragoman[export]")
+        export(loaded, tmp_path / "there", "ctranslate2", quantization="int8")
+        path, settings = tmp_path / "there", OTHERS["ctranslate2"].first(1)
+        write_vocabulary_map(path, few)
+    elif why_no_engine(loaded.config.model):
+        pytest.skip("the kernel of the int8 engine is not compiled")
+    found = {}
+    for given in (False, True):
+        options = {"settings": settings, "precision": "int8", "shortlist": given}
+        start(worker, name, path, model=loaded.path, **options)
+        found[given] = worker.translate(TEXTS, 1)["texts"]
+    assert found[True] != found[False]
+    ids = [*few.common.tolist(), *(id_ for text in TEXTS for id_ in loaded.tokenizer.encode(text))]
+    letters = {" ", *"".join(loaded.tokenizer.pieces(ids))}
+    assert {*"".join(found[True])} <= letters
+
+
+def test_the_peak_is_forgotten_between_phases() -> None:
+    if not Path("/proc/self/clear_refs").exists():
+        pytest.skip("this system does not forget a process's peak")
+    much = bytearray(2**28)
+    del much
+    most = peak_memory()
+    forget_peak()
+    assert peak_memory() < most - 2**27
+
+
+# --- what goes wrong ---
+
+
+def test_what_a_system_cannot_do_is_told(worker: Worker, tmp_path: Path) -> None:
+    with pytest.raises(WorkerError, match=r"no-model: no such model; give a directory"):
+        start(worker, "ours", tmp_path / "no-model")
+
+
+def test_a_worker_that_dies_leaves_its_last_words(worker: Worker) -> None:
+    assert worker._process.stdin is not None
+    worker._process.stdin.write("this is no JSON\n")
+    with pytest.raises(
+        WorkerError, match=r"its process ended with status 1: json.*Expecting value"
+    ):
+        worker.use({})
+
+
+def test_a_worker_that_is_killed_is_told(worker: Worker) -> None:
+    worker._process.kill()
+    with pytest.raises(WorkerError, match="its process was ended by signal 9"):
+        worker.use({})
+
+
+def test_the_last_answer_is_what_went_wrong() -> None:
+    lines = [json.dumps({"do": "fly", "with": {}}) + "\n"] * 2
+    assert list(answers(io.StringIO("".join(lines)))) == [{"error": "'fly'"}]

@@ -1,0 +1,289 @@
+"""Parallel text as it lies on disk."""
+
+import bz2
+import gzip
+import io
+import json
+import lzma
+import os
+import pickle
+import subprocess
+import sys
+import tracemalloc
+
+import pytest
+import zstandard
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman.data.readers.parallel import Concatenated, Tmx, corpus, open_text
+from dragoman.errors import ConfigError, DataError
+
+COMPRESS = {
+    "": lambda data: data,
+    ".gz": gzip.compress,
+    ".bz2": bz2.compress,
+    ".xz": lzma.compress,
+    ".zst": zstandard.compress,
+}
+compressed = pytest.mark.parametrize("suffix", COMPRESS)
+
+
+def put(path, text, encoding="utf-8"):
+    path.write_bytes(text.encode(encoding) if isinstance(text, str) else text)
+    return path
+
+
+def texts(pairs):
+    return [(pair.source, pair.target) for pair in pairs]
+
+
+def message(run):
+    with pytest.raises(DataError) as caught:
+        list(run())
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+@compressed
+def test_lines_are_the_same_however_compressed(tmp_path, suffix):
+    data = "ein\nzwei ü\n\nvier".encode()
+    path = put(tmp_path / f"text.de{suffix}", COMPRESS[suffix](data))
+    assert list(open_text(path)) == ["ein", "zwei ü", "", "vier"]
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".bz2", ".xz", ".zst"])
+def test_compressed_parts_one_after_another_are_one_file(tmp_path, suffix):
+    path = put(tmp_path / f"a{suffix}", COMPRESS[suffix](b"one\nt") + COMPRESS[suffix](b"wo\n"))
+    assert list(open_text(path)) == ["one", "two"]
+
+
+line = st.text(alphabet=st.characters(exclude_characters="\n\x00", exclude_categories=["Cs"]))
+
+
+@given(st.lists(line, min_size=1))
+def test_only_line_feeds_end_a_line(tmp_path_factory, lines):
+    path = tmp_path_factory.mktemp("lines") / "text"
+    put(path, "".join(f"{line}\n" for line in lines))
+    expected = [line.removesuffix("\r") for line in lines]
+    expected[0] = expected[0].removeprefix("\ufeff")
+    assert list(open_text(path)) == expected
+
+
+def test_a_byte_order_mark_and_windows_line_ends_are_dropped(tmp_path):
+    path = put(tmp_path / "text", "\ufeffone\r\ntwo\r\n\r\nlast")
+    assert list(open_text(path)) == ["one", "two", "", "last"]
+
+
+def test_bytes_that_are_not_utf8_are_refused_with_their_place(tmp_path):
+    path = put(tmp_path / "text.de", b"gut\nsch\xf6n\n")
+    text = message(lambda: open_text(path))
+    assert text.startswith(f"{path}, line 2: byte 0xF6 (column 4) is not UTF-8")
+    assert "iconv -f latin1" in text
+
+
+def test_utf16_is_recognised(tmp_path):
+    path = put(tmp_path / "text", "text\n", "utf-16")
+    assert "iconv -f utf-16" in message(lambda: open_text(path))
+
+
+def test_a_nul_byte_is_refused_with_its_place(tmp_path):
+    path = put(tmp_path / "text", b"fine\nnot \0 fine\n")
+    assert message(lambda: open_text(path)).startswith(f"{path}, line 2: a NUL byte (column 5)")
+
+
+def test_a_complaint_instead_of_an_error_lets_reading_go_on(tmp_path):
+    path = put(tmp_path / "text", b"a\xff\nb\n\0c\n")
+    complaints = []
+    assert list(open_text(path, complaints.append)) == ["a\ufffd", "b", "\ufffdc"]
+    assert [str(error).partition(": ")[0] for error in complaints] == [
+        f"{path}, line 1",
+        f"{path}, line 3",
+    ]
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".bz2", ".xz", ".zst"])
+def test_a_truncated_compressed_file_is_refused(tmp_path, suffix):
+    data = COMPRESS[suffix](os.urandom(5000).hex().encode() + b"\n")
+    path = put(tmp_path / f"text{suffix}", data[: len(data) // 2])
+    assert str(path) in message(lambda: open_text(path))
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".bz2", ".xz", ".zst"])
+def test_a_file_that_is_not_what_its_suffix_says_is_refused(tmp_path, suffix):
+    path = put(tmp_path / f"text{suffix}", b"plain text\n" * 100)
+    assert str(path) in message(lambda: open_text(path))
+
+
+def test_zst_without_its_package_names_the_extra(tmp_path, monkeypatch):
+    path = put(tmp_path / "text.zst", zstandard.compress(b"text\n"))
+    monkeypatch.setitem(sys.modules, "zstandard", None)
+    assert "pip install 'dragoman[zstd]'" in message(lambda: open_text(path))
+
+
+def test_a_missing_file_and_a_directory_are_refused(tmp_path):
+    assert "no such file" in message(lambda: open_text(tmp_path / "none"))
+    assert "is a directory" in message(lambda: open_text(tmp_path))
+    (tmp_path / "dir.gz").mkdir()
+    assert "is a directory" in message(lambda: open_text(tmp_path / "dir.gz"))
+
+
+def test_a_file_without_line_ends_does_not_fill_the_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr("dragoman.data.readers.text_files.LONGEST_LINE", 1000)
+    path = put(tmp_path / "text", b"short\n" + b"x" * 1001)
+    assert "line 2 has more than" in message(lambda: open_text(path))
+
+
+def test_standard_input_is_read_for_a_dash(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO("grüß\n".encode())))
+    assert list(open_text("-")) == ["grüß"]
+
+
+@compressed
+def test_two_files_are_read_side_by_side_as_often_as_wanted(tmp_path, suffix):
+    compress = COMPRESS[suffix]
+    paths = [
+        put(tmp_path / f"a.en{suffix}", compress(b"one\ntwo\n")),
+        put(tmp_path / f"a.de{suffix}", compress(b"eins\nzwei\n")),
+    ]
+    pairs = corpus(paths)
+    assert [tuple(pair) for pair in pairs] == [("one", "eins", 1), ("two", "zwei", 2)]
+    assert list(pairs) == list(pickle.loads(pickle.dumps(pairs)))
+    assert pairs.locate(2) == f"{paths[0]}, line 2"
+
+
+@pytest.mark.parametrize(("source", "target"), [(5, 3), (3, 5), (0, 1)])
+def test_files_of_different_lengths_are_refused_with_both_counts(tmp_path, source, target):
+    paths = [put(tmp_path / "a.en", "x\n" * source), put(tmp_path / "a.de", "y\n" * target)]
+    text = message(lambda: corpus(paths))
+    assert f"a.en has {source} lines" in text
+    assert f"a.de has {target}" in text
+
+
+def test_tsv(tmp_path):
+    path = put(tmp_path / "a.tsv.gz", gzip.compress(b"one\teins\n\tleer\n"))
+    assert texts(corpus([path])) == [("one", "eins"), ("", "leer")]
+
+
+@pytest.mark.parametrize("bad", ["only one", "one\ttwo\tthree"])
+def test_tsv_with_other_columns_is_refused_with_its_line(tmp_path, bad):
+    path = put(tmp_path / "a.tsv", f"one\teins\n{bad}\nthree\tdrei\n")
+    assert f"{path}, line 2: {bad.count(chr(9)) + 1} column" in message(lambda: corpus([path]))
+    complaints = []
+    assert len(list(corpus([path]).read(complaints.append))) == 2
+    assert len(complaints) == 1
+
+
+@pytest.mark.parametrize(
+    ("record", "languages"),
+    [
+        ({"source": "one", "target": "eins"}, None),
+        ({"source": "one", "target": "eins"}, ("en", "de")),
+        ({"de": "eins", "en": "one", "score": 0.5}, ("en", "de")),
+        ({"translation": {"de": "eins", "en": "one"}}, ("en", "de")),
+        ({"translation": {"source": "one", "target": "eins"}, "id": 3}, None),
+    ],
+)
+def test_json_lines_with_any_of_the_usual_keys(tmp_path, record, languages):
+    path = put(tmp_path / "a.jsonl", json.dumps(record) + "\n")
+    assert texts(corpus([path], languages=languages)) == [("one", "eins")]
+
+
+def test_json_text_of_several_lines_becomes_one(tmp_path):
+    path = put(tmp_path / "a.jsonl", json.dumps({"source": "a\nb\ud800", "target": "c\td"}) + "\n")
+    assert texts(corpus([path])) == [("a b\ufffd", "c d")]
+
+
+@pytest.mark.parametrize(
+    ("bad", "reason"),
+    [
+        ("{", "not a JSON object"),
+        ("[1]", "not a JSON object"),
+        ('{"en": "one", "de": "eins"}', "there is: en, de"),
+        ('{"source": 1, "target": "eins"}', "no text under 'source'"),
+        ("[" * 100_000, "not a JSON object"),
+    ],
+)
+def test_json_that_is_no_pair_is_refused_with_its_line(tmp_path, bad, reason):
+    path = put(tmp_path / "a.jsonl", '{"source": "a", "target": "b"}\n' + bad + "\n")
+    text = message(lambda: corpus([path]))
+    assert text.startswith(f"{path}, line 2: ")
+    assert reason in text
+
+
+TMX = """<?xml version="1.0" encoding="{encoding}"?>
+<!DOCTYPE tmx SYSTEM "tmx14.dtd">
+<tmx version="1.4"><header srclang="en"/><body>
+<tu><tuv xml:lang="en-GB"><seg>The <bpt i="1">&lt;b&gt;</bpt>red<ept i="1">&lt;/b&gt;</ept>
+  <hi>house</hi></seg></tuv><tuv xml:lang="DE_at"><seg>Das rote Häuschen</seg></tuv></tu>
+<tu><tuv xml:lang="en"><seg>only English</seg></tuv></tu>
+<tu><tuv lang="de"><seg>zwei</seg></tuv><tuv lang="eng"><seg>no</seg></tuv>
+    <tuv lang="en"><seg>two</seg></tuv></tu>
+</body></tmx>"""
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "iso-8859-1"])
+def test_tmx(tmp_path, encoding):
+    data = TMX.format(encoding=encoding).encode(encoding)
+    path = put(tmp_path / "memory.tmx.xz", lzma.compress(data))
+    pairs = corpus([path], languages=("en", "de"))
+    assert [tuple(pair) for pair in pairs] == [
+        ("The red house", "Das rote Häuschen", 1),
+        ("two", "zwei", 3),
+    ]
+    assert texts(corpus([path], languages=("de", "en")))[1] == ("zwei", "two")
+    assert pairs.locate(3) == f"{path}, unit 3"
+
+
+def test_tmx_that_breaks_off_is_refused_with_its_line(tmp_path):
+    path = put(tmp_path / "memory.tmx", TMX.format(encoding="utf-8")[:-20])
+    assert f"{path}, line 8: not XML" in message(lambda: corpus([path], languages=("en", "de")))
+
+
+def test_tmx_needs_its_languages_named(tmp_path):
+    path = put(tmp_path / "memory.tmx", "<tmx/>")
+    with pytest.raises(ConfigError, match="--languages en,de"):
+        corpus([path])
+
+
+def test_memory_does_not_grow_with_a_translation_memory(tmp_path):
+    unit = '<tu><tuv lang="en"><seg>a b c</seg></tuv><tuv lang="de"><seg>d e f</seg></tuv></tu>\n'
+    path = put(tmp_path / "memory.tmx", f"<tmx><body>{unit * 20_000}</body></tmx>")
+    tracemalloc.start()
+    try:
+        assert sum(1 for _ in Tmx(path, ("en", "de"))) == 20_000
+        assert tracemalloc.get_traced_memory()[1] < 2_000_000
+    finally:
+        tracemalloc.stop()
+
+
+def test_corpora_one_after_another_keep_their_places(tmp_path):
+    first = [put(tmp_path / "a.en", "a\nb\n"), put(tmp_path / "a.de", "c\nd\n")]
+    second = put(tmp_path / "b.tsv", "e\tf\n")
+    both = Concatenated([corpus(first), corpus([second])])
+    for _ in range(2):
+        assert [tuple(pair) for pair in both] == [("a", "c", 1), ("b", "d", 2), ("e", "f", 3)]
+        assert both.locate(2) == f"{first[0]}, line 2"
+        assert both.locate(3) == f"{second}, line 1"
+
+
+def test_what_is_no_corpus_is_refused_at_once(tmp_path):
+    text, table = put(tmp_path / "a.en", "a\n"), put(tmp_path / "a.tsv", "a\tb\n")
+    for paths, reason in [
+        ([text], "name the file with its translations too"),
+        ([], "two aligned files or one"),
+        ([text, text, text], "not 3 files"),
+        ([text, table], "holds both languages"),
+        ([text, tmp_path / "none"], "none: no such file"),
+        ([text, tmp_path], "is a directory"),
+        ([text, "-"], "read more than once"),
+    ]:
+        with pytest.raises(DataError, match=reason):
+            corpus(paths)
+
+
+def test_a_pipe_cannot_be_a_corpus():
+    code = "import sys; from dragoman.data.readers import corpus; corpus(sys.argv[1:])"
+    command = f"{sys.executable} -c '{code}' <(echo a) <(echo b)"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert "save it to a file first" in done.stderr

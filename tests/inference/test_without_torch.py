@@ -1,0 +1,135 @@
+"""On a CPU, with the int8 variant, PyTorch is not imported; what needs it imports it then."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from dragoman.inference.cpu import kernel_library, quantize
+from dragoman.model_directory import open_model
+
+pytestmark = pytest.mark.skipif(
+    kernel_library.kernel() is None, reason="the kernel is not compiled"
+)
+
+API = """
+import sys
+import dragoman
+
+translator = dragoman.load(sys.argv[1], device=sys.argv[2])
+found = {call}
+assert found, found
+"""
+COMMAND = """
+import sys
+from dragoman.cli import main
+
+sys.argv = ["dragoman", *sys.argv[1:]]
+try:
+    main()
+except SystemExit as left:
+    assert left.code == 0, left.code
+"""
+REPORT = """
+print("PyTorch" if "torch" in sys.modules else "nothing", file=sys.stderr)
+"""
+DEVICES = [
+    "cpu",
+    pytest.param(
+        "auto",
+        marks=pytest.mark.skipif(torch.cuda.is_available(), reason="auto is the GPU here"),
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def rounded(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model with its variant."""
+    copy = tmp_path_factory.mktemp("rounded") / "model"
+    shutil.copytree(trained / "model", copy)
+    quantize(open_model(copy))
+    return copy
+
+
+@pytest.fixture(scope="module")
+def plain(rounded: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same without it."""
+    copy = tmp_path_factory.mktemp("plain") / "model"
+    return Path(shutil.copytree(rounded, copy, ignore=shutil.ignore_patterns("int8*")))
+
+
+def imported(code: str, *arguments: object, stdin: str = "") -> str:
+    """What a process of its own imported while it did this."""
+    done = subprocess.run(
+        [sys.executable, "-c", code + REPORT, *map(str, arguments)],
+        input=stdin,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stderr.splitlines()[-1]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize(
+    "call",
+    [
+        'translator.translate("the old dog")',
+        'translator.translate(["the old dog", "", "x" * 500], beam=1)',
+        'translator.translate("the old dog", beam=8, n_best=3).alternatives',
+        'list(translator.translate_lines(["red cat"], length_penalty=1.0, max_extra=5))',
+    ],
+    ids=["plain", "greedy", "n-best", "lines"],
+)
+def test_the_engine_translates_without_it(call: str, device: str, rounded: Path) -> None:
+    assert imported(API.format(call=call), rounded, device) == "nothing"
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize(
+    "options",
+    [[], ["--beam", 1], ["--n-best", 3], ["--json"]],
+    ids=["plain", "beam", "n-best", "json"],
+)
+def test_the_command_translates_without_it(
+    options: list[object], device: str, rounded: Path
+) -> None:
+    asked = ["translate", rounded, "--device", device, *options]
+    assert imported(COMMAND, *asked, stdin="the old dog\n\nred cat\n") == "nothing"
+
+
+def test_weights_are_rounded_without_it(plain: Path, tmp_path: Path) -> None:
+    assert imported(API.format(call='translator.translate("dog")'), plain, "cpu") == "nothing"
+    copy = shutil.copytree(plain, tmp_path / "model")
+    assert imported(COMMAND, "quantize", copy) == "nothing"
+
+
+LATER = """
+translator.translate("the old dog")
+assert "torch" not in sys.modules
+assert translator.translate("the old dog", align=True).alignment
+assert "torch" in sys.modules
+for options in (
+    {"must": ["tac"]},
+    {"prefix": "tac"},
+    {"protect": True},
+    {"glossary": dragoman.Glossary([("dog", "Dackel", 1)])},
+    {"n_best": 2, "diverse": 2},
+    {"sampling": SamplingOptions()},
+):
+    assert translator.translate("the old dog {0}", **options).text
+assert translator.score(["dog"], ["god"])
+assert translator.alternatives("dog")
+"""
+
+
+def test_what_the_engine_cannot_do_is_done_with_it(rounded: Path) -> None:
+    code = API.format(call="True") + "from dragoman.search import SamplingOptions\n" + LATER
+    assert imported(code, rounded, "cpu") == "PyTorch"

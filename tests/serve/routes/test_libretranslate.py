@@ -1,0 +1,254 @@
+"""LibreTranslate's fields, statuses and errors."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from ..serving import SENTENCES, Service
+
+ASK: dict[str, Any] = {"q": SENTENCES[0], "source": "en", "target": "de"}
+
+
+def expected(service: Service, text: str, model: int = 0) -> str:
+    return service.desk.fleet.models[model].translator.translate(text).text
+
+
+def test_a_text_becomes_a_text_and_a_list_a_list(service: Service) -> None:
+    one = service.post("/translate", ASK)
+    assert one.status_code == 200
+    assert one.json() == {"translatedText": expected(service, SENTENCES[0])}
+    several = service.post("/translate", ASK | {"q": SENTENCES[:3]})
+    assert several.json() == {"translatedText": [expected(service, s) for s in SENTENCES[:3]]}
+    assert service.post("/translate", ASK | {"q": []}).json() == {"translatedText": []}
+    assert service.post("/translate", ASK | {"q": ""}).json() == {"translatedText": ""}
+
+
+def test_a_form_does_as_well_as_json(service: Service) -> None:
+    found = service.client.post("/translate", data=ASK | {"alternatives": "2"})
+    assert found.status_code == 200
+    assert found.json() == service.post("/translate", ASK | {"alternatives": 2}).json()
+    parts = service.client.post("/translate", files={k: (None, v) for k, v in ASK.items()})
+    assert parts.json() == service.post("/translate", ASK).json()
+
+
+def test_alternatives_come_only_when_asked_for(service: Service) -> None:
+    found = service.post("/translate", ASK | {"alternatives": 3}).json()
+    assert len(found["alternatives"]) == 3
+    translator = service.desk.fleet.models[0].translator
+    wanted = translator.translate(SENTENCES[0], n_best=4)
+    assert found["alternatives"] == [one.text for one in wanted.alternatives]
+    several = service.post("/translate", ASK | {"q": SENTENCES[:2], "alternatives": 1}).json()
+    assert [len(one) for one in several["alternatives"]] == [1, 1]
+
+
+def test_lines_and_the_white_space_around_them_stay(service: Service) -> None:
+    text = f"  {SENTENCES[0]}\n\n{SENTENCES[1]} \n"
+    found = service.post("/translate", ASK | {"q": text}).json()["translatedText"]
+    assert found == f"  {expected(service, SENTENCES[0])}\n\n{expected(service, SENTENCES[1])} \n"
+
+
+def test_the_pair_chooses_the_model(service: Service) -> None:
+    found = service.post("/translate", ASK | {"source": "de", "target": "en"}).json()
+    assert found["translatedText"] == expected(service, SENTENCES[0], 1)
+    assert found != service.post("/translate", ASK).json()
+
+
+def test_each_item_is_detected_for_itself(served: Callable[..., Service], models: Any) -> None:
+    pytest.importorskip("py3langid", reason="detection needs py3langid")
+    service = served(names=("ende", "silent"), pairs={"silent": ("fr", "de")})
+    texts = ["The weather is very nice today, isn't it?", "Le temps est très beau aujourd'hui."]
+    found = service.post("/translate", ASK | {"q": texts, "source": "auto"}).json()
+    assert [one["language"] for one in found["detectedLanguage"]] == ["en", "fr"]
+    assert all(50 < one["confidence"] <= 100 for one in found["detectedLanguage"])
+    ranked = service.post("/detect", {"q": texts[1]}).json()
+    assert [one["language"] for one in ranked] == ["fr", "en"]
+    assert sum(one["confidence"] for one in ranked) == pytest.approx(100)
+
+
+def test_without_the_detector_auto_is_refused_in_one_line(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import sys
+
+    from dragoman.text import languages
+
+    monkeypatch.setitem(sys.modules, "py3langid", None)
+    languages._ranker.cache_clear()
+    found = service.post("/detect", {"q": "Hello"})
+    languages._ranker.cache_clear()
+    assert found.status_code == 400
+    assert "name the source" in found.json()["error"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"q": None}, "missing q"),
+        ({"source": None}, "missing source"),
+        ({"target": None}, "missing target"),
+        ({"q": 7}, "q"),
+        ({"q": ["a", 7]}, "q"),
+        ({"q": {"a": 1}}, "q"),
+        ({"source": ["en"]}, "source"),
+        ({"alternatives": "many"}, "alternatives"),
+        ({"alternatives": -1}, "alternatives"),
+        ({"alternatives": True}, "alternatives"),
+        ({"format": "pdf"}, "format"),
+        ({"source": "xx"}, "xx is not supported"),
+        ({"target": "xx"}, "xx is not supported"),
+        ({"source": "en", "target": "en"}, "en to en is not supported"),
+    ],
+)
+def test_what_is_wrong_is_a_400_that_says_so(
+    service: Service, change: dict[str, Any], message: str
+) -> None:
+    body = {key: value for key, value in (ASK | change).items() if value is not None}
+    found = service.post("/translate", body)
+    assert found.status_code == 400
+    assert list(found.json()) == ["error"]
+    assert message in found.json()["error"]
+
+
+def test_half_a_character_is_a_400(service: Service) -> None:
+    body = b'{"q": "\\ud800", "source": "en", "target": "de"}'
+    found = service.client.post(
+        "/translate", content=body, headers={"content-type": "application/json"}
+    )
+    assert found.status_code == 400
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"[]", b"\xff\xfe", b'"q"', b"[" * 100_000, b"null"])
+def test_a_body_that_is_no_json_is_a_400(service: Service, body: bytes) -> None:
+    found = service.client.post(
+        "/translate", content=body, headers={"content-type": "application/json"}
+    )
+    assert found.status_code == 400
+    assert "error" in found.json()
+
+
+def test_languages_have_names_and_targets(service: Service) -> None:
+    assert service.client.get("/languages").json() == [
+        {"code": "en", "name": "English", "targets": ["de"]},
+        {"code": "de", "name": "German", "targets": ["en"]},
+    ]
+    settings = service.client.get("/frontend/settings").json()
+    assert settings["language"]["source"] == {"code": "en", "name": "English"}
+    assert settings["keyRequired"] is False
+    assert ".docx" in settings["supportedFilesFormat"]
+
+
+def test_html_keeps_its_tags_and_translates_its_text(service: Service) -> None:
+    text = f"<p>{SENTENCES[0]}</p><script>the dog</script><ul><li>{SENTENCES[1]} &amp; so</li></ul>"
+    found = service.post("/translate", ASK | {"q": text, "format": "html"})
+    assert found.status_code == 200, found.text
+    result = found.json()["translatedText"]
+    assert result.startswith(f"<p>{expected(service, SENTENCES[0])}</p><script>the dog</script>")
+    assert result.endswith("</li></ul>")
+    assert "the dog" not in result.replace("<script>the dog</script>", "")
+
+
+# --- files ---
+
+
+def upload(service: Service, name: str, content: bytes) -> Any:
+    return service.client.post(
+        "/translate_file",
+        data={"source": "en", "target": "de"},
+        files={"file": (name, content, "application/octet-stream")},
+    )
+
+
+def fetched(service: Service, name: str, content: bytes) -> bytes:
+    found = upload(service, name, content)
+    assert found.status_code == 200, found.text
+    url = found.json()["translatedFileUrl"]
+    answer = service.client.get(url)
+    assert answer.headers["content-disposition"].startswith("attachment")
+    content_found: bytes = answer.content
+    return content_found
+
+
+def test_a_text_file_is_translated_line_by_line(service: Service) -> None:
+    content = f"{SENTENCES[0]}\r\n\r\n{SENTENCES[1]}\n".encode()
+    wanted = f"{expected(service, SENTENCES[0])}\r\n\r\n{expected(service, SENTENCES[1])}\n"
+    assert fetched(service, "a.txt", content).decode() == wanted
+
+
+def test_subtitles_keep_their_numbers_and_times(service: Service) -> None:
+    head = "1\n00:00:01,000 --> 00:00:02,500\n"
+    found = fetched(service, "a.SRT", f"{head}{SENTENCES[0]}\n\n".encode()).decode()
+    assert found == f"{head}{expected(service, SENTENCES[0])}\n\n"
+
+
+def test_a_table_keeps_its_columns(service: Service) -> None:
+    found = fetched(service, "a.tsv", f"7\t{SENTENCES[0]}\n8\t\n".encode()).decode()
+    assert found == f"7\t{expected(service, SENTENCES[0])}\n8\t\n"
+
+
+def test_a_web_page_stays_one(service: Service) -> None:
+    found = fetched(service, "a.html", f"<h1>{SENTENCES[0]}</h1>".encode()).decode()
+    assert found == f"<h1>{expected(service, SENTENCES[0])}</h1>"
+
+
+def test_a_document_is_translated_by_paragraphs(service: Service) -> None:
+    docx = pytest.importorskip("docx", reason="reading docx needs python-docx")
+    document = docx.Document()
+    paragraph = document.add_paragraph(SENTENCES[0][:5])
+    paragraph.add_run(SENTENCES[0][5:]).bold = True
+    document.add_table(1, 1).cell(0, 0).text = SENTENCES[1]
+    out = io.BytesIO()
+    document.save(out)
+    found = docx.Document(io.BytesIO(fetched(service, "a.docx", out.getvalue())))
+    assert found.paragraphs[0].text == expected(service, SENTENCES[0])
+    assert found.tables[0].cell(0, 0).text == expected(service, SENTENCES[1])
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "status"),
+    [
+        ("a.exe", b"MZ", 400),
+        ("noend", b"the dog", 400),
+        ("a.txt", b"\xff\xfe\x00", 400),
+        ("a.docx", b"PK", 400),
+        ("../../etc/passwd.txt", b"the dog", 200),
+        ("a.txt", b"", 200),
+    ],
+)
+def test_files_that_cannot_be_read_are_refused(
+    service: Service, name: str, content: bytes, status: int
+) -> None:
+    if name.endswith("docx"):
+        pytest.importorskip("docx", reason="reading docx needs python-docx")
+    assert upload(service, name, content).status_code == status
+
+
+def test_a_packed_file_that_swells_is_refused(served: Callable[..., Service]) -> None:
+    pytest.importorskip("docx", reason="reading docx needs python-docx")
+    import zipfile
+
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as packed:
+        packed.writestr("word/document.xml", b" " * 2_000_000)
+    found = upload(served(max_body=100_000), "a.docx", out.getvalue())
+    assert found.status_code == 413
+
+
+def test_only_what_was_translated_can_be_fetched(service: Service) -> None:
+    for name in ("x.txt", "..%2F..%2Fetc%2Fpasswd", "%2Fetc%2Fpasswd"):
+        assert service.client.get(f"/download_file/{name}").status_code == 404
+
+
+def test_files_go_when_there_is_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    from dragoman.serve.errors import Refusal
+    from dragoman.serve.routes import documents
+
+    monkeypatch.setattr(documents, "ROOM", 250)
+    shelf = documents.Shelf()
+    names = [shelf.put("txt", bytes(100)) for _ in range(3)]
+    with pytest.raises(Refusal):
+        shelf.get(names[0])
+    assert shelf.get(names[1]) == shelf.get(names[2]) == ("txt", bytes(100))

@@ -1,0 +1,201 @@
+"""Everything the models can do, over HTTP."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from dragoman.inference import Glossary, load
+from dragoman.inference.cpu import kernel_library
+from dragoman.inference.loading import open_models
+from dragoman.serve import models
+
+from ..serving import SENTENCES, Service
+
+PAIR = {"source": "en", "target": "de"}
+
+
+def ask(service: Service, **body: Any) -> Any:
+    found = service.post("/v1/translate", PAIR | body)
+    assert found.status_code == 200, found.text
+    return found.json()["translations"]
+
+
+def test_n_best_scores_and_tokens_are_the_translators(service: Service) -> None:
+    translator = service.desk.fleet.models[0].translator
+    want = translator.translate(SENTENCES[0], n_best=3, beam=5)
+    (found,) = ask(service, text=SENTENCES[0], n_best=3, beam=5)
+    assert found["text"] == want.text
+    assert found["score"] == pytest.approx(want.score, abs=1e-5)
+    assert found["log_prob"] == pytest.approx(want.log_prob, abs=1e-5)
+    assert found["tokens"] == list(want.tokens)
+    assert [one["text"] for one in found["alternatives"]] == [o.text for o in want.alternatives]
+
+
+@pytest.mark.skipif(kernel_library.kernel() is None, reason="the kernel is not compiled")
+def test_a_plain_search_joins_the_batch_and_others_do_not(served: Callable[..., Service]) -> None:
+    service = served()
+
+    def steps() -> int:
+        text = service.client.get("/metrics").text
+        found = re.search(r'batch_fill_count{model="ende"} (\d+)', text)
+        return int(found[1]) if found else 0
+
+    ask(service, text=SENTENCES[0], n_best=2, max_extra=0)
+    before = steps()
+    assert before > 0
+    ask(service, text=SENTENCES[0], must_not=["dog"])
+    assert steps() == before
+
+
+def test_constraints_glossary_and_alignment_are_the_translators(service: Service) -> None:
+    translator = service.desk.fleet.models[0].translator
+    text = "the dog sees the old house"
+    for body, options in (
+        ({"must": ["esuoh"]}, {"must": ["esuoh"]}),
+        ({"must_not": ["dog"]}, {"must_not": ["dog"]}),
+        ({"prefix": "esuoh"}, {"prefix": "esuoh"}),
+        ({"align": True}, {"align": True}),
+        ({"glossary": {"house": "esuoh"}}, {"glossary": Glossary([("house", "esuoh", 1)])}),
+    ):
+        want = translator.translate(text, **options)  # type: ignore[arg-type]
+        (found,) = ask(service, text=text, **body)
+        assert found["text"] == want.text, body
+        if "align" in body:
+            assert found["alignment"] == [list(pair) for pair in want.alignment]
+    assert "esuoh" in ask(service, text=text, must=["esuoh"])[0]["text"]
+
+
+def test_a_parser_gives_trees(service: Service) -> None:
+    words = [["the", "dog", "sees"], ["a", "cat"]]
+    parser = service.desk.fleet.models[2].parser
+    found = service.post("/v1/parse", {"words": words, "n_best": 2})
+    assert found.status_code == 200, found.text
+    want = [one and one.to_dict() for one in parser.parse(words, n_best=2)]
+    assert [one["tree"] for one in found.json()["parses"]] == [one["tree"] for one in want if one]
+    running = service.post("/v1/parse", {"text": "the dog sees\na cat"}).json()["parses"]
+    assert [one["words"] for one in running] == words
+    assert service.post("/v1/parse", {"text": ""}).json() == {"parses": [None]}
+    assert service.post("/v1/parse", {"words": [["a b"]]}).status_code == 400
+
+
+def test_scores_and_alternatives_are_the_translators(service: Service) -> None:
+    translator = service.desk.fleet.models[0].translator
+    (want,) = translator.score(["the dog"], ["god eht"])
+    body = {**PAIR, "text": ["the dog"], "translation": ["god eht"], "tokens": True}
+    assert service.post("/v1/score", body).json() == {"scores": [want.to_dict(tokens=True)]}
+    assert service.post("/v1/score", body | {"text": []}).status_code == 400
+    found = service.post("/v1/alternatives", {**PAIR, "text": "the dog", "count": 3})
+    ours = translator.alternatives("the dog", count=3)
+    assert found.json() == {"alternatives": [one.to_dict() for one in ours]}
+
+
+def test_models_are_listed_and_chosen_by_name(service: Service) -> None:
+    listed = service.client.get("/v1/models").json()
+    assert [(one["name"], one["task"]) for one in listed] == [
+        ("ende", "translation"),
+        ("deen", "translation"),
+        ("trees", "parsing"),
+    ]
+    found = service.post("/v1/translate", {"text": SENTENCES[0], "model": "deen"}).json()
+    want = service.desk.fleet.models[1].translator.translate(SENTENCES[0]).text
+    assert found["translations"][0]["text"] == want
+    for body, status in (
+        ({"model": "nobody"}, 404),
+        ({"model": "trees"}, 400),
+        ({}, 400),
+        ({"source": "en"}, 400),
+    ):
+        assert service.post("/v1/translate", {"text": "a", **body}).status_code == status
+
+
+def test_a_field_that_does_not_exist_is_refused(service: Service) -> None:
+    found = service.post("/v1/translate", {**PAIR, "text": "the dog", "beams": 4})
+    assert found.status_code == 400
+    assert "beams" in found.json()["error"]
+
+
+def events(text: str) -> list[tuple[str, dict[str, Any]]]:
+    blocks = [block.split("\n") for block in text.strip().split("\n\n")]
+    return [(head[7:], json.loads(data[6:])) for head, data in blocks]
+
+
+@pytest.mark.skipif(kernel_library.kernel() is None, reason="the kernel is not compiled")
+@pytest.mark.parametrize("beam", [1, 4])
+def test_tokens_come_in_order_then_the_whole(service: Service, beam: int) -> None:
+    text = f"{SENTENCES[0]}\n{SENTENCES[1]}"
+    found = service.post("/v1/translate/stream", {**PAIR, "text": text, "beam": beam})
+    assert found.headers["content-type"].startswith("text/event-stream")
+    *tokens, (last, whole) = events(found.text)
+    assert last == "translation"
+    (want,) = ask(service, text=text, beam=beam)
+    assert whole == {key: want[key] for key in whole}
+    assert [one["token"] for _, one in tokens] == want["tokens"]
+    assert {kind for kind, _ in tokens} == {"token"}
+    ends = {one["line"]: one["text"] for _, one in tokens}
+    assert "\n".join(ends.values()) == want["text"]
+
+
+def test_a_stream_is_refused_before_it_begins(served: Callable[..., Service]) -> None:
+    service = served(queue=1)
+    found = service.post("/v1/translate/stream", {"text": "the dog\nthe cat"})
+    assert found.status_code == 413
+    service.desk.draining = True
+    found = service.post("/v1/translate/stream", {"text": "the dog"})
+    assert found.status_code == 503
+    assert "error" in found.json()
+
+
+def test_a_stream_that_fails_says_so(
+    served: Callable[..., Service], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = served(deadline=0.0001)
+    found = service.post("/v1/translate/stream", {"text": SENTENCES[0]})
+    kind, facts = events(found.text)[-1]
+    assert (kind, facts["status"]) == ("error", 504)
+    service = served(precision="float32")
+    monkeypatch.setattr(service.desk.fleet.models[0].translator, "translate", lambda _: 1 / 0)
+    found = service.post("/v1/translate/stream", {"text": SENTENCES[0]})
+    kind, facts = events(found.text)[-1]
+    assert (kind, facts["status"]) == ("error", 500)
+
+
+def test_models_that_pytorch_computes_are_served_too(served: Callable[..., Service]) -> None:
+    service = served(precision="float32")
+    assert service.client.get("/v1/models").json()[0]["batched"] is False
+    translator = service.desk.fleet.models[0].translator
+    found = ask(service, text=SENTENCES[:20])
+    assert [one["text"] for one in found] == [o.text for o in translator.translate(SENTENCES[:20])]
+
+
+@pytest.mark.skipif(kernel_library.kernel() is None, reason="the kernel is not compiled")
+def test_an_engine_of_another_kind_is_asked_as_it_is(
+    served: Callable[..., Service], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a GPU's: by one thread, through the translator."""
+    asked: list[tuple[str, int]] = []
+
+    class Other:
+        def __init__(self, engine: Any) -> None:
+            self.serves, self._engine = engine.serves, engine
+
+        def search(self, sentences: Any, options: Any, yields: Any = None) -> Any:
+            asked.append((threading.current_thread().name, len(sentences)))
+            return self._engine.search(sentences, options, yields)
+
+    def open_other(*arguments: Any) -> Any:
+        loaded, engine = open_models(*arguments)
+        return loaded, Other(engine)
+
+    monkeypatch.setattr(models, "open_models", open_other)
+    service = served()
+    assert service.client.get("/v1/models").json()[0]["batched"] is False
+    found = ask(service, text=SENTENCES[:20])
+    want = load(service.desk.fleet.models[0].translator.path, device="cpu")
+    assert [one["text"] for one in found] == [o.text for o in want.translate(SENTENCES[:20])]
+    assert asked == [("lane_0", 8), ("lane_0", 8), ("lane_0", 4)]
