@@ -12,7 +12,7 @@ import pytest
 ARENAS = """
 import ctypes, sys, threading
 from pathlib import Path
-from dragoman.memory import share_freed_memory
+from dragoman.system.memory import share_freed_memory
 
 if sys.argv[1] == "shared":
     share_freed_memory()
@@ -36,7 +36,7 @@ print(sum(begin % (64 << 20) == 0 for begin in begins))
 
 LARGE = """
 import ctypes, sys
-from dragoman.memory import share_freed_memory
+from dragoman.system.memory import share_freed_memory
 
 class Information(ctypes.Structure):
     _fields_ = [(name, ctypes.c_size_t) for name in "arena ordblks smblks hblks hblkhd".split()]

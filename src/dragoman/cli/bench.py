@@ -1,4 +1,4 @@
-"""The benchmark of translation, as a command."""
+"""The commands that measure how fast this machine trains and translates."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dragoman.cli.console import read_lines, say, show
-from dragoman.cli.options import Json, Model
+from dragoman.cli.console import read_config, read_lines, say, show
+from dragoman.cli.options import Json, Model, Preset, Set
 from dragoman.errors import ConfigError, DataError, ModelError
 
 if TYPE_CHECKING:
@@ -22,7 +22,27 @@ if TYPE_CHECKING:
     from dragoman.bench.translation.systems import System
     from dragoman.model_directory import LoadedModel
 
-__all__ = ["bench_translate"]
+__all__ = ["bench_train", "bench_translate"]
+
+
+def bench_train(
+    preset: Preset = "base",
+    set_: Set = None,
+    against: Annotated[
+        bool, typer.Option("--against", help="Compare with Marian and nn.Transformer.")
+    ] = False,
+    steps: Annotated[int | None, typer.Option(min=1, help="Steps of a round.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Time training steps on made-up sentences.
+
+    Speed, share of what the device can do, and where the time goes; docs/bench.md.
+    """
+    config = read_config(preset, set_, None, [])
+    from dragoman.bench.training.benchmark import measure
+
+    report = measure(config, preset, steps=steps, against=against, say=say)
+    show(report.to_dict() if as_json else "\n".join(report.lines()))
 
 
 def bench_translate(
@@ -56,12 +76,13 @@ def bench_translate(
     Speed, latency, memory, time to load, size and BLEU of each; docs/bench.md.
     """
     from dragoman.bench.translation.benchmark import Task, measure
-    from dragoman.bench.translation.machine import BUSY, cores, load_average, processor
+    from dragoman.bench.translation.machine import BUSY, load_average, processor
     from dragoman.bench.translation.report import TranslationReport
     from dragoman.bench.translation.systems import OURS, chosen, with_shortlists
+    from dragoman.system.cores import available_cores
 
     systems = [*OURS, *chosen(against)]
-    available = cores()
+    available = available_cores()
     if threads is not None and threads > available:
         raise ConfigError(f"--threads {threads}: there are {available} cores")
     load = load_average()

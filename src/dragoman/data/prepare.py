@@ -10,7 +10,6 @@ from __future__ import annotations
 import dataclasses
 import heapq
 import json
-import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
@@ -28,6 +27,7 @@ from dragoman.data.readers.parallel import Corpus, Pair
 from dragoman.data.store import Store, StoreWriter, id_type
 from dragoman.errors import ConfigError, DataError, ModelError
 from dragoman.system.atomic_files import atomic_directory
+from dragoman.system.cores import available_cores
 from dragoman.system.process_pool import ahead
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.trees.tree_tokenizer import TreeTokenizer
@@ -161,7 +161,7 @@ def prepare(
         (directory / "config.toml").write_text(config.to_toml(), encoding="utf-8")
         for name in ("train", "valid"):
             (directory / name).mkdir()
-        crew = os.cpu_count() or 1 if workers is None else workers
+        crew = available_cores() if workers is None else workers
         encoder = Encoder(tokenizer, config)
         with (
             _writer(directory / "train", tokenizer) as train_writer,

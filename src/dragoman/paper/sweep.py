@@ -28,8 +28,8 @@ from dragoman.data.prepare import Prepared
 from dragoman.errors import ConfigError, DataError, TrainingError
 from dragoman.paper.result_cache import corpus_fingerprint
 from dragoman.system.atomic_files import atomic_write, explained
+from dragoman.system.cores import available_cores
 from dragoman.system.signals import Signals
-from dragoman.training.distributed.ranks import cores
 
 __all__ = ["Finished", "Trial", "first_line", "run"]
 
@@ -162,7 +162,7 @@ class _Sweep:
             atomic_write(preset, f"{_MARK}{self.corpus.fingerprint}\n{trial.config.to_toml()}")
         environment = dict(os.environ)
         if self.jobs > 1:
-            environment.setdefault("OMP_NUM_THREADS", str(max(1, cores() // self.jobs)))
+            environment.setdefault("OMP_NUM_THREADS", str(max(1, available_cores() // self.jobs)))
         with _log(self.out, trial.name).open("wb") as log:
             process = subprocess.Popen(
                 [sys.executable, "-m", "dragoman", "train", *words, "--quiet"],

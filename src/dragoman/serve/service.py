@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import time
 from collections.abc import Awaitable, Callable, Hashable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -20,6 +19,7 @@ from dragoman.serve.request_context import Ticket, held
 from dragoman.serve.serial_queue import Lane
 from dragoman.serve.settings import Settings
 from dragoman.serve.throughput import Pace
+from dragoman.system.cores import available_cores
 from dragoman.text.languages import detect
 
 __all__ = ["Desk"]
@@ -35,8 +35,7 @@ class Desk:
     def __init__(self, settings: Settings) -> None:
         """Reads the models, which may take a while."""
         self.settings, self.meters = settings, Meters()
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
-        self._batcher = Batcher(settings.threads or cores, self.meters)
+        self._batcher = Batcher(settings.threads or available_cores(), self.meters)
         self.fleet = Fleet(settings, self._batcher)
         with suppress(Refusal):
             detect("to read its tables now, and not while a request waits", self.fleet.sources)

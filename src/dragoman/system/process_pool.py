@@ -77,7 +77,7 @@ class _Worker:
 
     def __init__(self, setup: bytes) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-c", "from dragoman.data.pool import _serve; _serve()"],
+            [sys.executable, "-c", "from dragoman.system.process_pool import _serve; _serve()"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "OMP_NUM_THREADS": "1"},

@@ -25,6 +25,7 @@ from dragoman.model_directory import save_model
 from dragoman.models import Model, build
 from dragoman.models.weights import get_weights, set_weights
 from dragoman.system.atomic_files import atomic_write, remove_leftovers
+from dragoman.system.cores import available_cores
 from dragoman.system.memory import keep_freed_memory
 from dragoman.system.signals import SIGNALS, Signals
 from dragoman.text.subword_sampling import SubwordSampler
@@ -34,7 +35,7 @@ from dragoman.training.checkpoints.checkpoint import Checkpoint, Progress
 from dragoman.training.checkpoints.shards import Part
 from dragoman.training.checkpoints.writer import CheckpointWriter
 from dragoman.training.distributed.parallel import gathered, part
-from dragoman.training.distributed.ranks import Ranks, cores, describe_device, joined, pick_device
+from dragoman.training.distributed.ranks import Ranks, describe_device, joined, pick_device
 from dragoman.training.distributed.watchdog import watched
 from dragoman.training.memory.out_of_memory import (
     Shortage,
@@ -513,4 +514,4 @@ def _workers(device: torch.device, sampling: float, world: int) -> int:
     # Drawing segmentations takes far longer than all the rest. Without, one process feeds four
     # GPUs; and every rank builds the batches of all, to take its rows of them.
     wanted = 14 if sampling else -(-world // 4)
-    return max(1, min(14, wanted, cores() // here - 2))
+    return max(1, min(14, wanted, available_cores() // here - 2))

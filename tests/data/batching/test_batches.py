@@ -551,7 +551,7 @@ def test_closing_early_leaves_no_process() -> None:
 
 SCRIPT = """
 import itertools, sys, time
-from dragoman.data.pool import ahead
+from dragoman.system.process_pool import ahead
 def main():
     import os, test_batches
     results = ahead(test_batches.square, itertools.repeat(2), workers=2)

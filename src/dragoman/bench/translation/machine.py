@@ -9,15 +9,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-__all__ = ["BUSY", "Watch", "cores", "load_average", "processor"]
+__all__ = ["BUSY", "Watch", "load_average", "processor"]
 
 BUSY: Final = 0.25
 """Load on each core from which other processes can be felt."""
-
-
-def cores() -> int:
-    """Cores this process may run on."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def processor() -> str:

@@ -8,7 +8,6 @@ on nothing but itself.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event, Lock
@@ -26,6 +25,7 @@ from dragoman.inference.cpu.shortlist import Shortlist
 from dragoman.inference.cpu.shortlist_projection import Narrow
 from dragoman.inference.cpu.tree_grammar import Trees
 from dragoman.search.options import Hypothesis, SearchOptions, checked, nothing
+from dragoman.system.cores import available_cores
 from dragoman.trees.grammar import Yields
 
 __all__ = ["Engine", "dealt", "why_no_engine"]
@@ -47,7 +47,7 @@ class Engine:
     def __init__(self, packed: Packed, config: ModelConfig, targets: int) -> None:
         self._packed, self._config, self._targets = packed, config, targets
         self._model = bind(packed, config, targets, longest=1024)
-        self.workers = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+        self.workers = available_cores()
         self.draft: Engine | None = None
         """A smaller model of the same pieces that guesses ahead, where sentences are few."""
         self.narrow: Narrow | None = None

@@ -21,7 +21,7 @@ from torch import Tensor
 from dragoman.errors import ConfigError, TrainingError
 from dragoman.training.distributed.rendezvous import Store, address, meet
 
-__all__ = ["Ranks", "cores", "describe_device", "joined", "pick_device"]
+__all__ = ["Ranks", "describe_device", "joined", "pick_device"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,11 +117,6 @@ def describe_device(device: torch.device) -> str:
         return torch.cuda.get_device_name(device)
     threads = torch.get_num_threads()
     return f"CPU, {threads} thread{'s' if threads > 1 else ''}"
-
-
-def cores() -> int:
-    """Cores this process may run on."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @contextmanager
