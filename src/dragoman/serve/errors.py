@@ -13,6 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 
 from dragoman.errors import ConfigError, DataError, DragomanError
+from dragoman.system.memory import is_out_of_memory
 
 __all__ = [
     "Refusal",
@@ -44,9 +45,7 @@ def answerable(error: Exception) -> Refusal | None:
         return error
     if isinstance(error, DragomanError):
         return Refusal(400 if isinstance(error, ConfigError | DataError) else 500, str(error))
-    # PyTorch's is a RuntimeError, of the GPU and of the CPU.
-    words = ("out of memory", "can't allocate memory")
-    if isinstance(error, MemoryError) or any(word in str(error) for word in words):
+    if is_out_of_memory(error):
         message = "out of memory; ask for less at once, or again later"
         return Refusal(503, message, retry_after=1)
     return None

@@ -1,38 +1,54 @@
-"""How the C library deals with freed memory."""
+"""What counts as out of memory, and how the C library deals with freed memory."""
 
 from __future__ import annotations
 
 import ctypes
-from typing import Any
+import sys
+from typing import Any, Final
 
-__all__ = ["keep_freed_memory", "share_freed_memory"]
+__all__ = ["is_out_of_memory", "keep_freed_memory", "share_freed_memory"]
 
+_OUT_OF_MEMORY: Final = (
+    "out of memory",  # CUDA
+    "CUBLAS_STATUS_ALLOC_FAILED",
+    "DefaultCPUAllocator: can't allocate memory",
+)
+"""What RuntimeErrors of PyTorch say when a device, or the host, has no memory left."""
 _TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8  # names of malloc.h
 
 
+def is_out_of_memory(error: BaseException) -> bool:
+    """Return whether this error says that the device, or the host, has no memory left."""
+    torch_error = getattr(sys.modules.get("torch"), "OutOfMemoryError", ())  # needs no torch
+    if isinstance(error, (MemoryError, torch_error)):
+        return True
+    return isinstance(error, RuntimeError) and any(text in str(error) for text in _OUT_OF_MEMORY)
+
+
 def keep_freed_memory() -> None:
-    """Tell it not to give freed blocks back to the system; for work on the CPU.
+    """Tell the C library not to give freed blocks back to the system; for work on the CPU.
 
     By default glibc returns every large block when it is freed, and the next step faults the same
     pages in again: up to half of the time of a small model's step. Elsewhere this does nothing.
     """
-    _tell({_MMAP_THRESHOLD: 32 << 20, _TRIM_THRESHOLD: 2**31 - 1})  # the largest values it takes
+    largest = {_MMAP_THRESHOLD: 32 << 20, _TRIM_THRESHOLD: 2**31 - 1}  # that it takes
+    _set_malloc_options(largest)
 
 
 def share_freed_memory() -> None:
-    """Tell it to let other threads, or the system, have freed blocks; for a service.
+    """Tell the C library to let other threads, or the system, have freed blocks; for a service.
 
-    By default glibc has eight places for each core to take memory from, and what one thread frees
-    in one of them those of the others cannot have. And once a large block has been freed, the next
-    ones are kept, between which there is ever less room.
+    By default glibc has eight arenas for each core to take memory from, and what one thread frees
+    in one of them, threads that use the others cannot have. And once a large block has been freed,
+    the next ones are kept, between which there is ever less room.
     """
-    _tell({_ARENA_MAX: 2, _MMAP_THRESHOLD: 128 << 10})
+    _set_malloc_options({_ARENA_MAX: 2, _MMAP_THRESHOLD: 128 << 10})
 
 
-def _tell(settings: dict[int, int]) -> None:
+def _set_malloc_options(options: dict[int, int]) -> None:
     try:
         mallopt: Any = ctypes.CDLL("libc.so.6").mallopt
     except (OSError, AttributeError):
         return
-    for name, value in settings.items():
+    for name, value in options.items():
         mallopt(name, value)

@@ -21,9 +21,9 @@ from dragoman.search import SearchOptions, greedy_search
 from dragoman.search.batching import search_many
 from dragoman.search.constraints.tree_grammar import constrain
 from dragoman.system.atomic_files import atomic_write
+from dragoman.system.memory import is_out_of_memory
 from dragoman.text.languages import tokenizer_for
 from dragoman.training.loss import Criterion, TensorBatch
-from dragoman.training.memory.out_of_memory import is_shortage
 from dragoman.trees.bracketing import parse_tree
 from dragoman.trees.evalb import PREDICTED_TAGS, score_trees
 
@@ -120,7 +120,7 @@ def validate(
         scores = {s.name: compute(model, data, config, s.source, s.target) for s in others}
         return Validation(loss, score, scores, metric)
     except Exception as error:
-        if not is_shortage(error):
+        if not is_out_of_memory(error):
             raise
         raise TrainingError(
             f"out of memory while validating; lower search.batch_tokens = "

@@ -24,12 +24,11 @@ from dragoman.training.memory.oom_retry import CAREFUL_STEPS, Ration
 from dragoman.training.memory.out_of_memory import (
     Shortage,
     ShortageError,
-    is_shortage,
     read_note,
     write_note,
 )
 
-from ..accidents import arrange, out_of_host_memory, out_of_memory
+from ..accidents import arrange, out_of_memory
 
 SETTINGS = ["training.steps=6", "training.checkpoint_every=3", "model.dropout=0.0"]
 
@@ -138,16 +137,6 @@ def test_out_of_memory_while_validating_is_one_line_too(
     monkeypatch.setattr(validation, "_loss", lambda *arguments: out_of_memory())
     with pytest.raises(TrainingError, match=r"^out of memory while validating; lower search"):
         fit(tiny.overridden(SETTINGS), prepared, tmp_path / "run", quiet=True)
-
-
-def test_other_errors_are_not_taken_for_a_shortage() -> None:
-    for accident in (out_of_memory, out_of_host_memory):
-        with pytest.raises(RuntimeError) as caught:
-            accident()
-        assert is_shortage(caught.value)
-    assert is_shortage(MemoryError())
-    assert not is_shortage(RuntimeError("CUDA error: device-side assert triggered"))
-    assert not is_shortage(ValueError("DefaultCPUAllocator: can't allocate memory"))
 
 
 def two_ranks(*short: int) -> Ranks:

@@ -20,8 +20,8 @@ from dragoman.paper.table1.layers import DILATED, LAYERS, SELF_ATTENTION, Layer,
 from dragoman.paper.table1.picture import draw
 from dragoman.paper.table1.results import Count, Path, Table1, Time
 from dragoman.paper.table1.text import grids, render
+from dragoman.system.memory import is_out_of_memory
 from dragoman.training.distributed.ranks import describe_device
-from dragoman.training.memory.out_of_memory import is_shortage
 
 __all__ = ["LENGTHS", "WIDTHS", "Table1", "draw", "grids", "measure", "render"]
 
@@ -129,7 +129,7 @@ class _Clock:
             try:
                 take_turns(list(both), self.device, 1)  # warms up
             except (RuntimeError, MemoryError) as error:
-                if not is_shortage(error):
+                if not is_out_of_memory(error):
                     raise
                 self.notes.append(f"{name}, n = {n}, d = {d}: not timed, out of memory")
                 continue

@@ -17,8 +17,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from dragoman.system.memory import is_out_of_memory
 from dragoman.training.distributed.ranks import Ranks
-from dragoman.training.memory.out_of_memory import Shortage, ShortageError, is_shortage
+from dragoman.training.memory.out_of_memory import Shortage, ShortageError
 
 __all__ = ["Ration"]
 
@@ -83,7 +84,7 @@ def _runs_out(compute: Callable[[bool], None], together: bool) -> bool:
     try:
         compute(together)
     except Exception as error:
-        if not is_shortage(error):
+        if not is_out_of_memory(error):
             raise
         return True
     return False

@@ -11,12 +11,10 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-import torch
-
 from dragoman.errors import TrainingError
 from dragoman.system.atomic_files import atomic_write
 
-__all__ = ["Shortage", "ShortageError", "is_shortage", "nothing_smaller", "read_note", "write_note"]
+__all__ = ["Shortage", "ShortageError", "nothing_smaller", "read_note", "write_note"]
 
 NOTE = "out_of_memory.json"
 
@@ -39,14 +37,6 @@ class ShortageError(TrainingError):
     def __init__(self, shortage: Shortage, *, hopeless: bool = False) -> None:
         super().__init__(f"out of memory at step {shortage.step:,}")
         self.shortage, self.hopeless = shortage, hopeless
-
-
-def is_shortage(error: BaseException) -> bool:
-    """Whether this is how a device, or the host, says that there is no memory left."""
-    if isinstance(error, torch.OutOfMemoryError | MemoryError):
-        return True
-    words = ("DefaultCPUAllocator: can't allocate memory", "CUBLAS_STATUS_ALLOC_FAILED")
-    return isinstance(error, RuntimeError) and any(word in str(error) for word in words)
 
 
 def nothing_smaller(S: int, T: int) -> str:

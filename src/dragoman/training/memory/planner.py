@@ -19,7 +19,8 @@ import torch
 from dragoman.config import Config
 from dragoman.data.batching.batches import Batch
 from dragoman.errors import ConfigError
-from dragoman.training.memory.out_of_memory import is_shortage, nothing_smaller
+from dragoman.system.memory import is_out_of_memory
+from dragoman.training.memory.out_of_memory import nothing_smaller
 from dragoman.training.step import Stepper
 
 __all__ = [
@@ -174,7 +175,7 @@ def _peak(stepper: Stepper, batch: Batch) -> int | None:
         stepper.rehearse(batch)
         torch.cuda.synchronize(device)
     except Exception as error:
-        if not is_shortage(error):
+        if not is_out_of_memory(error):
             raise
         return None
     return torch.cuda.max_memory_allocated(device)
