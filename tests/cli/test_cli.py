@@ -14,7 +14,7 @@ import pytest
 import torch
 
 import dragoman
-from dragoman.cli import _spread
+from dragoman.cli.options import expand_paired_files
 from dragoman.config import Config, preset_names
 from dragoman.data.prepare import Prepared
 from dragoman.models.weights import read_tensors
@@ -122,7 +122,7 @@ def test_a_mistake_is_one_line_and_status_2(
     ],
 )
 def test_two_files_may_follow_one_option(given: str, spread: str) -> None:
-    assert _spread(given.split()) == spread.split()
+    assert expand_paired_files(given.split()) == spread.split()
 
 
 # --- presets ---

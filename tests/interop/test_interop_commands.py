@@ -9,13 +9,13 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from dragoman.cli import interop
+from dragoman.cli import models
 from dragoman.errors import ConfigError
 from dragoman.model_directory import LoadedModel
 
 app = typer.Typer()
-app.command()(interop.export)
-app.command("import")(interop.import_model)
+app.command()(models.export)
+app.command("import")(models.import_model)
 
 
 def run(*arguments: object) -> str:

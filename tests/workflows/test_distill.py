@@ -432,7 +432,7 @@ def test_the_command_trains_a_student(files: Files, tmp_path: Path) -> None:
     import typer
     from typer.testing import CliRunner
 
-    from dragoman.cli.distill import distill as command
+    from dragoman.cli.workflows import distill as command
 
     app = typer.Typer()
     app.command()(command)

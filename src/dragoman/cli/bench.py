@@ -75,8 +75,7 @@ def bench_translate(
 
     Speed, latency, memory, time to load, size and BLEU of each; docs/bench.md.
     """
-    from dragoman.bench.translation.benchmark import Task, measure
-    from dragoman.bench.translation.machine import BUSY, load_average, processor
+    from dragoman.bench.translation.benchmark import BUSY, Task, load_average, measure, processor
     from dragoman.bench.translation.report import TranslationReport
     from dragoman.bench.translation.systems import OURS, chosen, with_shortlists
     from dragoman.system.cores import available_cores
@@ -222,7 +221,7 @@ def _converted(
 
 def _conversion(loaded: LoadedModel, system: System) -> Callable[[Path], str] | None:
     """What makes a system's model in a new directory, and says how that went; None: it is there."""
-    from dragoman.bench.translation.vocabulary_map import write_vocabulary_map
+    from dragoman.bench.translation.systems import write_vocabulary_map
     from dragoman.inference.cpu import VARIANT, quantize, why_no_engine
     from dragoman.inference.cpu.shortlist import open_shortlist
     from dragoman.interop.export import export

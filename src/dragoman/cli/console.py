@@ -18,9 +18,11 @@ from dragoman.errors import ConfigError
 if TYPE_CHECKING:
     from dragoman.config import Config
     from dragoman.inference import Translator
+    from dragoman.inference.parser import Parser
 
 __all__ = [
     "counter",
+    "load_parser",
     "load_system",
     "load_translator",
     "plain",
@@ -83,6 +85,15 @@ def load_translator(
     translator = load(path, *others, device=device, precision=precision, draft=draft)
     translator.warn = say
     return translator
+
+
+def load_parser(paths: list[Path], device: str, precision: Any = "auto") -> Parser:
+    """The parser at a path, or an ensemble; what it warns of goes to stderr."""
+    from dragoman.inference import parser
+
+    found = parser.load_parser(*paths, device=device, precision=precision)
+    found.warn = say
+    return found
 
 
 def load_system(path: Path | None, device: str) -> Translator | list[str] | None:

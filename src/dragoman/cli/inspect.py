@@ -1,4 +1,4 @@
-"""The command that looks into a model while it translates a sentence."""
+"""The commands that show what a model does, and how it was trained."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from dragoman.cli.console import load_translator, show
 from dragoman.cli.options import Device, Model
 from dragoman.errors import ConfigError
 
-__all__ = ["inspect"]
+__all__ = [
+    "inspect",
+    "plot",
+]
 
 
 def inspect(
@@ -33,3 +36,13 @@ def inspect(
     page = translator.inspect(sentence, translation=translation)
     page.save(out)
     show(f"{out}: {out.stat().st_size / 1e6:.1f} MB")
+
+
+def plot(
+    runs: Annotated[list[Path], typer.Argument(help="One run, or several to compare.")],
+    out: Annotated[Path | None, typer.Option(help="Default: curves.png in the run.")] = None,
+) -> None:
+    """Draw the curves of a run: loss, BLEU or F1, learning rate, speed."""
+    from dragoman.inspection.training_curves import draw_curves
+
+    show(str(draw_curves(runs if len(runs) > 1 else runs[0], out)))

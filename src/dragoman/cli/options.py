@@ -1,13 +1,41 @@
-"""Options and arguments that several commands have."""
+"""Options and arguments that several commands have, and how their files are read."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
-__all__ = ["Device", "Json", "Model", "Precision", "Quiet", "Set", "Shortlist", "Window"]
+from dragoman.errors import ConfigError, DragomanError
+
+if TYPE_CHECKING:
+    from dragoman.config import Config
+
+__all__ = [
+    "Add",
+    "Device",
+    "Files",
+    "Json",
+    "Languages",
+    "Model",
+    "PairedFilesCommand",
+    "Precision",
+    "Preset",
+    "Quiet",
+    "Set",
+    "Shortlist",
+    "Task",
+    "TaskPreset",
+    "Tokenized",
+    "Valid",
+    "Window",
+    "With",
+    "refuse_parsing",
+]
 
 Device = Annotated[str, typer.Option(help="cpu, cuda, or auto: the GPU if there is one.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -28,3 +56,89 @@ Window = Annotated[
     int | None,
     typer.Option(help="Lines read before the first is written; default: 2000, on a GPU 20000."),
 ]
+
+Files = Annotated[
+    list[Path],
+    typer.Argument(help="Two aligned files; or one .tsv, .jsonl or .tmx. Also .gz .bz2 .xz .zst."),
+]
+Add = Annotated[
+    list[Path] | None,
+    typer.Option(metavar="FILES", help="More pairs, in the same forms; may be given again."),
+]
+Valid = Annotated[
+    list[Path] | None,
+    typer.Option(metavar="FILES", help="Validation pairs; without them some are held out."),
+]
+Preset = Annotated[str, typer.Option(help="A preset (dragoman presets) or a .toml file.")]
+TaskPreset = Annotated[
+    str | None,
+    typer.Option(help="A preset (dragoman presets) or a .toml file; default: base, or parsing."),
+]
+Task = Annotated[  # named, since Typer 0.27 takes a metavar that spells the option for its name
+    str | None,
+    typer.Option("--task", metavar="TASK", help="translation, or parsing: files are trees."),
+]
+Languages = Annotated[
+    str | None,
+    typer.Option(metavar="EN,DE", help="Source and target, if file names do not say."),
+]
+With = Annotated[
+    list[Path] | None,
+    typer.Option("--with", metavar="MODEL", help="Another model of the same pieces, an ensemble."),
+]
+Tokenized = Annotated[
+    bool, typer.Option("--tokenized", help="Words are separated by spaces already.")
+]
+
+
+class PairedFilesCommand(TyperCommand):
+    """A command whose options of parallel text take two words: ``--valid dev.en dev.de``.
+
+    Typer's options take a fixed number of words. Here ``--valid dev.en dev.de`` is read as
+    ``--valid dev.en --valid dev.de``, while a treebank, a TSV, a JSON-lines or a TMX file, which
+    holds both sides, comes alone.
+    """
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Repeat each such option before its second file, then parse as usual."""
+        return super().parse_args(ctx, expand_paired_files(args))
+
+
+def _is_about_trees(words: Sequence[str]) -> bool:
+    """Return whether --task or the preset of a command line says that its files are trees."""
+    from dragoman.config import load_preset
+
+    values = {name: value for name, value in pairwise(words) if name in ("--task", "--preset")}
+    values |= dict(w.split("=", 1) for w in words if w.startswith(("--task=", "--preset=")))
+    if "--task" in values:
+        return values["--task"] == "parsing"
+    try:
+        return "--preset" in values and load_preset(values["--preset"]).data.task == "parsing"
+    except DragomanError:  # the command will say what is wrong with the preset
+        return False
+
+
+def expand_paired_files(words: Sequence[str]) -> list[str]:
+    """Return a command line in which each option of files stands before each of its files."""
+    options = ("--valid", "--test", "--add")
+    if not any(word in options for word in words) or _is_about_trees(words):
+        return list(words)
+    from dragoman.data.readers.open_corpus import holds_both
+
+    repeated: list[str] = []
+    rest = list(words)
+    while rest:
+        word = rest.pop(0)
+        repeated.append(word)
+        if word in options and rest:
+            first = rest.pop(0)
+            repeated.append(first)
+            if not holds_both(Path(first)) and rest and not rest[0].startswith("-"):
+                repeated += [word, rest.pop(0)]
+    return repeated
+
+
+def refuse_parsing(config: Config, advice: str) -> None:
+    """Raise ConfigError with `advice` if the config is a parser's."""
+    if config.data.task == "parsing":
+        raise ConfigError(advice)

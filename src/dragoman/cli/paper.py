@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dragoman.cli.console import load_translator, say, show
-from dragoman.cli.options import Device, Json
+from dragoman.cli.options import Device, Json, PairedFilesCommand
 from dragoman.errors import ConfigError
 
 if TYPE_CHECKING:
-    from dragoman.paper.text_table import Grid
+    from dragoman.paper.text_table import TextTable
 
 paper_app = typer.Typer(
     help="The paper's tables and figures, measured.", no_args_is_help=True, rich_markup_mode=None
@@ -68,7 +68,7 @@ def table1(
     _tell(out, table.render(found), found.to_json(), picture, as_json)
 
 
-@paper_app.command()
+@paper_app.command(cls=PairedFilesCommand)
 def table2(
     data: Data = None,
     test: Annotated[
@@ -171,7 +171,7 @@ def table3(
     _tell(out, table.render(found), found.to_json(), picture, as_json)
 
 
-def _as_json(grid: Grid) -> list[dict[str, str]]:
+def _as_json(grid: TextTable) -> list[dict[str, str]]:
     return [dict(zip(grid.header, row, strict=True)) for row in grid.rows]
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 import typer
 
 from dragoman.cli.console import counter, load_translator, read_lines, say, show
-from dragoman.cli.options import Device, Json, Model, Precision, Shortlist, Window
+from dragoman.cli.options import Device, Json, Model, Precision, Shortlist, Window, With
 from dragoman.errors import ConfigError, DataError, ModelError
 
 if TYPE_CHECKING:
@@ -22,16 +22,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "alternatives",
-    "quantize",
     "score",
     "translate",
     "translate_files",
-]
-
-
-With = Annotated[
-    list[Path] | None,
-    typer.Option("--with", metavar="MODEL", help="Another model of the same pieces, an ensemble."),
 ]
 
 
@@ -237,17 +230,6 @@ def alternatives(
         show(f"{one.probability:.4f}  {one.word:{width}}  {one.translation}")
 
 
-def quantize(model: Model) -> None:
-    """Round a model's weights to int8, once, so that a CPU loads and translates sooner."""
-    from dragoman.inference.cpu import quantize as write
-    from dragoman.model_directory import open_model
-
-    loaded = open_model(model)
-    file = write(loaded)
-    before = loaded.weights.stat().st_size
-    show(f"{file}: {file.stat().st_size / 1e6:,.1f} MB, of {before / 1e6:,.1f} MB")
-
-
 def _sampling(translator: Translator, *, max_extra: int | None, **options: Any) -> SamplingOptions:
     from dragoman.search import SamplingOptions
 
@@ -267,9 +249,6 @@ def _written(path: Path | None) -> Iterator[TextIO | None]:
         raise ConfigError(f"{path}: cannot be written ({error.strerror or error})") from None
     with file:
         yield file
-
-
-# PART cli_bulk: What `dragoman translate --engine` does.
 
 
 def translate_files(

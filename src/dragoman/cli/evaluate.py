@@ -1,0 +1,129 @@
+"""The command that scores translators and parsers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dragoman.cli.console import load_parser, load_system, load_translator, read_lines, show
+from dragoman.cli.options import Device, Json, With
+from dragoman.errors import ConfigError
+
+__all__ = [
+    "evaluate",
+]
+
+
+def evaluate(
+    model: Annotated[
+        Path | None, typer.Argument(help="A model directory, or a run's; or use --hypotheses.")
+    ] = None,
+    with_: With = None,
+    source: Annotated[Path | None, typer.Option(help="Source lines.")] = None,
+    reference: Annotated[Path | None, typer.Option(help="Reference lines.")] = None,
+    hypotheses: Annotated[Path | None, typer.Option(help="Translations to score instead.")] = None,
+    against: Annotated[
+        Path | None, typer.Option(help="A model or a file of translations to compare with.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Write the translations here.")] = None,
+    beam: Annotated[int | None, typer.Option(help="Hypotheses kept; 1 is greedy.")] = None,
+    length_penalty: Annotated[float | None, typer.Option(help="GNMT's α.")] = None,
+    lowercase: Annotated[bool, typer.Option("--lowercase", help="Ignore case.")] = False,
+    tokenize: Annotated[str | None, typer.Option(help="A tokeniser of sacreBLEU.")] = None,
+    task: Annotated[
+        str,
+        typer.Option("--task", metavar="TASK", help="translation, or parsing: files are trees."),
+    ] = "translation",
+    evalb: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Of trees: EVALB's parameter file.")
+    ] = None,
+    device: Device = "auto",
+    as_json: Json = False,
+) -> None:
+    """BLEU, chrF and TER with sacreBLEU's signatures, and perplexity.
+
+    Of trees (--task parsing): precision, recall and F1 of labelled brackets by EVALB's rules.
+    """
+    from dragoman.evaluation.evaluate import evaluate as measure
+    from dragoman.system.atomic_files import atomic_write
+
+    if reference is None:
+        raise ConfigError("--reference is needed: the file of correct translations, or trees")
+    if (model is None) == (hypotheses is None):
+        raise ConfigError("give a model, or --hypotheses with translations, and not both")
+    if model is None and with_:
+        raise ConfigError("--with is more of a model; give the model as well")
+    models = [model, *(with_ or ())] if model is not None else []
+    if task == "parsing":
+        given = {"source": source, "against": against, "tokenize": tokenize, "lowercase": lowercase}
+        for name, value in given.items():
+            if value:
+                raise ConfigError(f"--{name} means nothing to trees; leave it out")
+        _evaluate_parser(
+            models,
+            reference,
+            hypotheses,
+            out=out,
+            beam=beam,
+            length_penalty=length_penalty,
+            parameters=evalb,
+            device=device,
+            as_json=as_json,
+        )
+        return
+    if task != "translation":
+        raise ConfigError(f"--task {task}: there are translation and parsing")
+    if evalb is not None:
+        raise ConfigError("--evalb is of trees; add --task parsing")
+    if source is None and (model is not None or (against is not None and against.is_dir())):
+        raise ConfigError("--source is needed: the file to translate")
+    found = measure(
+        load_translator(*models, device=device)
+        if models
+        else list(read_lines([hypotheses or Path("-")])),
+        list(read_lines([reference])),
+        list(read_lines([source])) if source is not None else [],
+        baseline=load_system(against, device),
+        lowercase=lowercase,
+        tokenize=tokenize,
+        beam=beam,
+        length_penalty=length_penalty,
+    )
+    if out is not None:
+        atomic_write(out, "".join(f"{line}\n" for line in found.hypotheses))
+    show(found.to_json() if as_json else str(found))
+
+
+def _evaluate_parser(
+    models: list[Path],
+    reference: Path,
+    hypotheses: Path | None,
+    *,
+    out: Path | None,
+    beam: int | None,
+    length_penalty: float | None,
+    parameters: Path | None,
+    device: str,
+    as_json: bool,
+) -> None:
+    """Labelled bracketing by EVALB's rules, of a parser or of trees that are there already."""
+    from dragoman.evaluation.bracket_f1 import clean_trees, evaluate_trees
+    from dragoman.system.atomic_files import atomic_write
+    from dragoman.trees.bracketing import bracketing
+    from dragoman.trees.evalb import PREDICTED_TAGS, read_parameters
+
+    gold = clean_trees(read_lines([reference]), str(reference))
+    rules = PREDICTED_TAGS if parameters is None else read_parameters(parameters)
+    if models:
+        system = load_parser(models, device)
+        options = {"beam": beam, "length_penalty": length_penalty}
+        trees, scores = evaluate_trees(system, gold, rules, **options)
+    else:
+        assert hypotheses is not None
+        guesses = clean_trees(read_lines([hypotheses]), str(hypotheses))
+        trees, scores = evaluate_trees(guesses, gold, rules)
+    if out is not None:
+        atomic_write(out, "".join(f"{bracketing(tree) if tree else ''}\n" for tree in trees))
+    show(scores.to_json() if as_json else str(scores))

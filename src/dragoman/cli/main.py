@@ -1,0 +1,132 @@
+"""The program `dragoman`: its commands, and what it does with errors and signals."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from typing import Annotated, Any, NoReturn
+
+import typer
+
+from dragoman.cli import (
+    bench,
+    data,
+    evaluate,
+    inspect,
+    models,
+    parse,
+    serve,
+    train,
+    translate,
+    workflows,
+)
+from dragoman.cli.console import say, show
+from dragoman.cli.options import PairedFilesCommand
+from dragoman.cli.paper import paper_app
+from dragoman.errors import DragomanError
+
+try:
+    from typer import TyperException as UsageError
+except ImportError:  # older versions raise click's errors
+    from click import ClickException as UsageError  # type: ignore[assignment]
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    help="Turn two aligned text files into a translator, or a treebank into a parser.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # plain help is there twice as fast
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+bench_app = typer.Typer(
+    help="Measure how fast this machine is.", no_args_is_help=True, rich_markup_mode=None
+)
+app.add_typer(data.tokenizer_app, name="tokenizer")
+app.add_typer(bench_app, name="bench")
+app.add_typer(paper_app, name="paper")
+
+app.command()(train.demo)
+app.command(cls=PairedFilesCommand)(data.prepare)
+app.command(cls=PairedFilesCommand)(data.doctor)
+app.command(cls=PairedFilesCommand)(train.train)
+app.command()(train.average)
+app.command()(translate.translate)
+app.command()(translate.score)
+app.command()(models.quantize)
+app.command()(models.shortlist)
+app.command()(translate.alternatives)
+app.command()(models.export)
+app.command("import")(models.import_model)
+app.command()(parse.parse)
+app.command()(workflows.selftrain)
+app.command(cls=PairedFilesCommand)(workflows.distill)
+app.command()(serve.serve)
+app.command()(inspect.inspect)
+app.command()(evaluate.evaluate)
+app.command()(train.presets)
+app.command()(models.info)
+app.command()(inspect.plot)
+bench_app.command("train")(bench.bench_train)
+bench_app.command("translate")(bench.bench_translate)
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        from dragoman import __version__
+
+        show(f"dragoman {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def dragoman(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version."
+        ),
+    ] = False,
+) -> None:
+    """Turn two aligned text files into a translator, or a treebank into a parser."""
+
+
+def main() -> NoReturn:
+    """Run a command and exit; what Dragoman refuses is one line on stderr and status 2."""
+    # Waiting threads that spin make two threads slower than one as soon as a core is busy.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    try:
+        status = app(prog_name="dragoman", standalone_mode=False)
+        sys.stdout.flush()
+    except DragomanError as error:
+        say(str(error))
+        sys.exit(2)
+    except UsageError as error:
+        _exit_with_usage(error)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except BrokenPipeError:  # the reader of our output has left
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    except OSError as error:  # most likely standard output, on a full disk
+        from dragoman.system.atomic_files import reason
+
+        say(f"{error.filename or 'standard output'}: {reason(error)}")
+        sys.exit(2)
+    sys.exit(status or 0)
+
+
+def _exit_with_usage(error: Any) -> NoReturn:
+    """Say in one line what was misspelt and what was probably meant, and exit with status 2."""
+    if type(error).__name__ == "NoArgsIsHelpError":
+        error.show()
+        sys.exit(2)
+    message = " ".join(error.format_message().split()).removesuffix(".")
+    message = re.sub(r" \(Possible options: (.*)\)$", r"; did you mean \1?", message)
+    message = message[:1].lower() + message[1:].replace(". Did you mean", "; did you mean")
+    if not message.endswith("?"):
+        message += f"; see {error.ctx.command_path if error.ctx else 'dragoman'} --help"
+    say(message)
+    sys.exit(2)

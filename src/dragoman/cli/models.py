@@ -1,0 +1,273 @@
+"""The commands about model directories: what they hold, other forms of them, other runtimes."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dragoman.cli.console import counter, plain, read_lines, say, show
+from dragoman.cli.options import Json, Model
+from dragoman.config import Config
+from dragoman.data.prepare import Prepared
+from dragoman.errors import ConfigError, DataError, ModelError
+from dragoman.model_directory import load_model
+from dragoman.training.checkpoints.checkpoint import list_checkpoints
+
+if TYPE_CHECKING:
+    from dragoman.config import Config
+    from dragoman.data.prepare import Prepared
+    from dragoman.inference.shortlist_training import ShortlistComparison
+    from dragoman.model_directory import LoadedModel
+
+__all__ = [
+    "export",
+    "import_model",
+    "info",
+    "quantize",
+    "shortlist",
+]
+
+
+def info(
+    path: Annotated[Path, typer.Argument(help="A model, a run or a prepared directory.")],
+    as_json: Json = False,
+) -> None:
+    """Say what a directory holds.
+
+    A model, a run or a prepared corpus.
+    """
+    facts = describe(path)
+    lines = (f"{key.replace('_', ' ')}: {plain(value)}" for key, value in facts.items())
+    show(facts if as_json else "\n".join(lines))
+
+
+def describe(path: Path) -> dict[str, Any]:
+    """The facts of a model, a run or a prepared corpus."""
+    if (path / "run.json").exists():
+        return _run(path)
+    if (path / "report.json").exists():
+        return _prepared(path)
+    return _model(path)
+
+
+def _model(path: Path) -> dict[str, Any]:
+    loaded = load_model(path)
+    m = loaded.config.model
+    languages = loaded.config.data.languages
+    actions = loaded.tokenizer.actions
+    task = (
+        {"languages": " → ".join(languages) if languages else "not told"}
+        if actions is None
+        else {"task": "parsing", "actions": f"{len(actions)} ({actions.order.name})"}
+    )
+    return {
+        "kind": "model",
+        **task,
+        "architecture": f"{m.architecture}, {m.encoder_layers}+{m.decoder_layers} layers, d_model "
+        f"{m.d_model}, d_ff {m.d_ff}, {m.heads} heads",
+        "pieces": f"{len(loaded.tokenizer):,} ({loaded.tokenizer.kind})",
+        "parameters": f"{sum(p.numel() for p in loaded.model.parameters()):,}",
+        **{key: value for key, value in loaded.card.items() if key not in ("format", "parameters")},
+    }
+
+
+def _run(path: Path) -> dict[str, Any]:
+    config = Config.load(path / "config.toml")
+    facts: dict[str, Any] = {"kind": "run", "steps planned": config.training.steps}
+    saved = list_checkpoints(path)
+    facts["checkpoints"] = ", ".join(p.name for p in saved) or "none"
+    last: dict[str, dict[str, Any]] = {}
+    try:
+        for line in (path / "metrics.jsonl").read_text(encoding="utf-8").splitlines():
+            entry = json.loads(line)
+            last[entry["kind"]] = entry
+    except (OSError, ValueError, KeyError):
+        pass  # the last line of a killed run may be half a line
+    for kind, entry in last.items():
+        facts[f"last {kind}"] = ", ".join(f"{k} {v}" for k, v in entry.items() if k != "kind")
+    facts["model"] = str(path / "model") if (path / "model").exists() else "not finished"
+    return facts
+
+
+def _prepared(path: Path) -> dict[str, Any]:
+    prepared = Prepared.open(path)
+    if len(prepared.train) == 0:
+        raise ModelError(f"{path}: holds no pairs")
+    first, *rest = prepared.lines()
+    facts: dict[str, Any] = {"kind": "prepared corpus", "cleaning": first}
+    for line in rest:
+        key, colon, value = line.partition(": ")
+        if colon:
+            facts[key.strip()] = value
+    return facts
+
+
+def quantize(model: Model) -> None:
+    """Round a model's weights to int8, once, so that a CPU loads and translates sooner."""
+    from dragoman.inference.cpu import quantize as write
+    from dragoman.model_directory import open_model
+
+    loaded = open_model(model)
+    file = write(loaded)
+    before = loaded.weights.stat().st_size
+    show(f"{file}: {file.stat().st_size / 1e6:,.1f} MB, of {before / 1e6:,.1f} MB")
+
+
+def shortlist(
+    model: Model,
+    files: Annotated[
+        list[Path],
+        typer.Argument(help="Its training pairs: aligned files, or what dragoman prepare made."),
+    ],
+    common: Annotated[
+        int, typer.Option(min=1, help="Pieces that every sentence may use, the most frequent.")
+    ] = 4096,
+    most: Annotated[int, typer.Option(min=0, help="More for each piece of a source.")] = 50,
+    sentences: Annotated[
+        int, typer.Option(min=1, help="Validation sentences it is tried on.")
+    ] = 500,
+    as_json: Json = False,
+) -> None:
+    """List the pieces a translation may need by those of its source, for faster decoding.
+
+    What that changes is tried and said; dragoman translate --shortlist uses it. docs/engine.md.
+    """
+    from dragoman.inference.cpu.shortlist import write_shortlist
+    from dragoman.inference.shortlist_training import (
+        check_supports_shortlist,
+        compare_with_shortlist,
+        make_shortlist,
+    )
+    from dragoman.model_directory import open_model
+
+    loaded = open_model(model)
+    check_supports_shortlist(loaded)
+    with counter() as progress, _open_or_prepare(loaded, files, progress) as data:
+        if not len(data.valid):
+            raise DataError(f"{data.path}: has no validation pairs to try a shortlist on")
+        made = make_shortlist(loaded, data, common=common, most=most, progress=progress)
+        figures = [
+            _figures(one, loaded)
+            for one in compare_with_shortlist(loaded, made, data.valid, sentences)
+        ]
+    file = write_shortlist(loaded, made, {"tried": figures})
+    if as_json:
+        show({"file": str(file), "common": len(made.common), "tried": figures})
+        return
+    listed = len(made.targets) / (len(made.starts) - 1)
+    show(
+        f"{file}: {file.stat().st_size / 1e6:,.1f} MB; {len(made.common):,} pieces for all, "
+        f"{listed:.1f} for each piece of a source"
+    )
+    for one in figures:
+        name = "greedy" if one["beam"] == 1 else f"beam {one['beam']}"
+        show(
+            f"{name}: of {one['sentences']:,} translations {one['changed']:,} change, BLEU "
+            f"{one['BLEU']:.2f} to {one['BLEU with it']:.2f}, {one['speed']:.2f} times as fast"
+        )
+
+
+@contextmanager
+def _open_or_prepare(loaded: LoadedModel, files: list[Path], progress: Any) -> Iterator[Prepared]:
+    """A corpus in the model's pieces: the one that is there, or one that is made for now."""
+    from dragoman.data.prepare import Prepared, prepare
+    from dragoman.data.readers.open_corpus import open_corpus, sets_of
+
+    if len(files) == 1 and files[0].is_dir():
+        yield Prepared.open(files[0])
+        return
+    config = loaded.config
+    first, *more = sets_of(files, config.data)
+    corpus = open_corpus(first, config.data, [file for one in more for file in one])
+    with tempfile.TemporaryDirectory(prefix="dragoman-shortlist-") as place:
+        yield prepare(
+            corpus, Path(place) / "data", config, tokenizer=loaded.tokenizer, progress=progress
+        )
+
+
+def _figures(one: ShortlistComparison, loaded: LoadedModel) -> dict[str, Any]:
+    from dragoman.evaluation.metrics import bleu
+
+    languages = loaded.config.data.languages
+    language = languages[1] if languages else None
+    return {
+        "beam": one.beam,
+        "sentences": len(one.whole),
+        "changed": one.changed,
+        "BLEU": bleu(one.whole, one.references, language=language),
+        "BLEU with it": bleu(one.short, one.references, language=language),
+        "speed": one.speed,
+    }
+
+
+def export(
+    model: Annotated[
+        str, typer.Argument(help="A model directory, or a run's; without DIR also a preset.")
+    ],
+    directory: Annotated[
+        Path | None, typer.Argument(metavar="[DIR]", help="Where to; not there, or empty.")
+    ] = None,
+    to: Annotated[str, typer.Option(help="huggingface, ctranslate2 or onnx.")] = "huggingface",
+    quantization: Annotated[
+        str | None, typer.Option(help="Of ctranslate2: int8, float16 and others.")
+    ] = None,
+    sample: Annotated[
+        list[Path] | None, typer.Option(metavar="FILE", help="Sentences to compare on, too.")
+    ] = None,
+) -> None:
+    """Write a model for another runtime, and compare the two.
+
+    The directory appears when the runtime has translated a sample as Dragoman does. Without DIR
+    nothing is written: the command says whether such a model can be exported, trained or not.
+    """
+    from dragoman.interop.support import PACKAGES, check_fit, require
+
+    if quantization is not None and to != "ctranslate2":
+        raise ConfigError(f"--quantization is for ctranslate2, not for {to}; leave it out")
+    if directory is None:
+        from dragoman.config import Config, load_preset
+
+        path = Path(model)
+        config = Config.load(path / "config.toml") if path.is_dir() else load_preset(model)
+        check_fit(config, to)
+        show(f"{model} can be exported to {to}")
+        return
+    from dragoman.interop.export import export as export_model
+    from dragoman.model_directory import load_model
+
+    loaded = load_model(Path(model))
+    check_fit(loaded.config, to)
+    require(*PACKAGES[to])
+    options = {"quantization": quantization} if quantization is not None else {}
+    texts = list(read_lines(sample)) if sample else []
+    found = export_model(loaded, directory, to, texts=texts, **options)
+    say(f"compared with {to}: {found}")
+    show(str(directory))
+
+
+def import_model(
+    source: Annotated[
+        Path, typer.Argument(help="A Marian model as Hugging Face keeps it, already downloaded.")
+    ],
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="The model directory to make.")],
+    sample: Annotated[
+        list[Path] | None, typer.Option(metavar="FILE", help="Sentences to compare on, too.")
+    ] = None,
+) -> None:
+    """Make a model directory of a Marian model, such as those of OPUS-MT, and compare the two.
+
+    Only weights are read, never code. The model translates, is evaluated and goes on training as
+    any other.
+    """
+    from dragoman.interop.marian_import import import_marian
+
+    texts = list(read_lines(sample)) if sample else []
+    found = import_marian(source, directory, texts=texts)
+    say(f"compared with huggingface: {found}")
+    show(str(directory))

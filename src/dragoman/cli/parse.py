@@ -1,0 +1,93 @@
+"""The command that parses text into trees."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dragoman.cli.console import load_parser, read_lines, show
+from dragoman.cli.options import Device, Json, Precision, Tokenized, Window
+from dragoman.errors import ConfigError
+
+if TYPE_CHECKING:
+    from dragoman.inference.parser import Parse
+
+__all__ = [
+    "parse",
+]
+
+
+def parse(
+    model: Annotated[Path, typer.Argument(help="A parser's directory, or a run's.")],
+    files: Annotated[
+        list[Path] | None, typer.Argument(help="Text, a sentence a line; default: stdin.")
+    ] = None,
+    also: Annotated[
+        list[Path] | None,
+        typer.Option("--with", metavar="MODEL", help="One more of an ensemble; again for more."),
+    ] = None,
+    tokenized: Tokenized = False,
+    beam: Annotated[int | None, typer.Option(help="Hypotheses kept; 1 is greedy.")] = None,
+    n_best: Annotated[int, typer.Option(help="Trees of each line, best first.")] = 1,
+    length_penalty: Annotated[float | None, typer.Option(help="GNMT's α.")] = None,
+    pretty: Annotated[bool, typer.Option("--pretty", help="Draw the trees.")] = False,
+    svg: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Also draw each as DIR/LINE.svg.")
+    ] = None,
+    window: Window = None,
+    device: Device = "auto",
+    precision: Precision = "auto",
+    as_json: Json = False,
+) -> None:
+    """Parse lines into trees; their order and number are kept.
+
+    An empty line stays empty. With --n-best a line becomes several: its number, score and tree
+    between tabs.
+    """
+    if pretty and as_json:
+        raise ConfigError("--pretty draws for people and --json writes for programs; choose one")
+    parser = load_parser([model, *(also or [])], device, precision)
+    interactive = not files and sys.stdin.isatty()
+    found = parser.parse_lines(
+        read_lines(files or [Path("-")]),
+        tokenized=tokenized,
+        window=1 if interactive else window,
+        beam=beam,
+        n_best=n_best,
+        length_penalty=length_penalty,
+    )
+    for number, one in enumerate(found, 1):
+        _show(number, one, several=n_best > 1, pretty=pretty, as_json=as_json)
+        if svg is not None and one is not None:
+            _draw(one, svg / f"{number}.svg")
+
+
+def _show(number: int, found: Parse | None, *, several: bool, pretty: bool, as_json: bool) -> None:
+    from dragoman.trees.bracketing import bracketing
+    from dragoman.trees.drawing import tree_text
+
+    if as_json:
+        show(json.dumps(found and found.to_dict(), ensure_ascii=False))
+    elif found is None:
+        show("")
+    elif pretty:
+        for one in (found, *found.alternatives):
+            show(tree_text(one.tree, shutil.get_terminal_size((100, 24)).columns) + "\n")
+    elif several:
+        for one in (found, *found.alternatives):
+            show(f"{number}\t{one.score:.4f}\t{bracketing(one.tree)}")
+    else:
+        show(bracketing(found.tree))
+
+
+def _draw(found: Parse, path: Path) -> None:
+    from dragoman.system.atomic_files import atomic_write
+    from dragoman.trees.drawing import tree_svg
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    atomic_write(path, tree_svg(found.tree))

@@ -1,0 +1,150 @@
+"""The commands that train models, and list what there is to train."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dragoman.cli.console import counter, read_config, show
+from dragoman.cli.options import Json, Languages, Quiet, Set, Task, TaskPreset, Valid
+from dragoman.errors import ConfigError
+
+__all__ = [
+    "average",
+    "demo",
+    "presets",
+    "train",
+]
+
+
+def train(
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(help="Aligned files, or a directory that dragoman prepare made."),
+    ] = None,
+    valid: Valid = None,
+    test: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FILES",
+            help="More pairs, scored at every validation, never chosen by; may be given again.",
+        ),
+    ] = None,
+    task: Task = None,
+    preset: TaskPreset = None,
+    set_: Set = None,
+    languages: Languages = None,
+    out: Annotated[
+        Path | None, typer.Option(help="The run's directory; default: runs/DATE.")
+    ] = None,
+    resume: Annotated[Path | None, typer.Option(metavar="RUN", help="Continue this run.")] = None,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Train a model, or continue a run.
+
+    dragoman train corpus.en corpus.de --preset small --out runs/mine
+    """
+    from dragoman.data.readers.open_corpus import sets_of
+    from dragoman.training import run as runs
+
+    if resume is not None:
+        if files or valid or test or out or languages:
+            raise ConfigError("--resume RUN needs nothing but --set; its files are known")
+        outcome = runs.resume(resume, set_ or (), quiet=quiet)
+    else:
+        config = read_config(preset, set_, languages, files or [], task)
+        with counter() as progress:
+            outcome = runs.train(
+                config,
+                *(files or ()),
+                valid=valid or (),
+                tests=sets_of(test or [], config.data),
+                run=out,
+                quiet=quiet,
+                progress=progress,
+            )
+    if outcome.signal is not None:
+        raise typer.Exit(128 + outcome.signal)
+    if outcome.model is not None:
+        show(
+            {"run": str(outcome.run), "model": str(outcome.model), "steps": outcome.step}
+            | {"seconds": round(outcome.seconds, 1), "score": outcome.score}
+            | {"perplexity": outcome.perplexity}
+            if as_json
+            else str(outcome.model)
+        )
+
+
+def average(
+    paths: Annotated[
+        list[Path], typer.Argument(help="A run, or several checkpoints or models of one shape.")
+    ],
+    out: Annotated[Path, typer.Option(help="The model directory to make.")],
+    last: Annotated[int, typer.Option(help="Of a run: so many of its last checkpoints.")] = 5,
+) -> None:
+    """Average checkpoints into a model (§6.1)."""
+    from dragoman.training.checkpoints.averaging import average as average_models
+
+    show(average_models(paths, out, last=last))
+
+
+def presets(
+    name: Annotated[str | None, typer.Argument(help="Print this preset's settings, all.")] = None,
+    as_json: Json = False,
+) -> None:
+    """List the presets with their parameters beside the paper's."""
+    from dragoman import config as configs
+
+    if name is not None:
+        config = configs.load_preset(name)
+        show(config.to_dict() if as_json else config.to_toml())
+        return
+    from dragoman.models import count_parameters
+
+    rows = []
+    for preset in configs.preset_names():
+        config = configs.load_preset(preset)
+        count = count_parameters(config.model, config.tokenizer.vocabulary)
+        paper = configs.preset_paper_figures(preset).get("parameters")
+        rows.append((preset, count, paper, configs.preset_title(preset)))
+    if as_json:
+        keys = ("name", "parameters", "paper_millions", "title")
+        show([dict(zip(keys, row, strict=True)) for row in rows])
+        return
+    width = max(len(row[0]) for row in rows)
+    show(f"{'preset':{width}}  {'parameters':>10}  {'paper':>5}")
+    for preset, count, paper, title in rows:
+        shown = f"{paper:.0f}M" if paper else ""
+        show(f"{preset:{width}}  {count / 1e6:9.2f}M  {shown:>5}  {title}")
+
+
+def demo(
+    out: Annotated[
+        Path | None, typer.Option(help="Where to put everything; default: runs/demo-LANGUAGE.")
+    ] = None,
+    language: Annotated[str, typer.Option(help="Translate English to: de or ko.")] = "de",
+    task: Annotated[
+        str,
+        typer.Option(
+            "--task", metavar="TASK", help="translation, or parsing: train a parser instead."
+        ),
+    ] = "translation",
+    steps: Annotated[int | None, typer.Option(help="Training steps, if not the preset's.")] = None,
+) -> None:
+    """Train and try a translator, or a parser, on the phrasebook.
+
+    Minutes on a laptop; what is there already is continued.
+    """
+    if task == "parsing":
+        from dragoman.workflows.demo import run_parsing_demo
+
+        run_parsing_demo(out or Path("runs/demo-trees"), steps)
+        return
+    if task != "translation":
+        raise ConfigError(f"--task {task}: there are translation and parsing")
+    from dragoman.workflows.demo import run_demo
+
+    run_demo(out or Path(f"runs/demo-{language}"), language, steps)

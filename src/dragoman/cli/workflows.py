@@ -1,0 +1,230 @@
+"""The commands that go through several stages and can be stopped between any two moments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeVar
+
+import typer
+
+from dragoman.cli.console import counter, show, teller
+from dragoman.cli.options import Json, Quiet, Set, Tokenized
+
+if TYPE_CHECKING:
+    from dragoman.training.run import Outcome
+
+__all__ = [
+    "distill",
+    "selftrain",
+]
+
+
+class Result(Protocol):
+    """What has been made of a plan."""
+
+    @property
+    def outcome(self) -> Outcome | None:
+        """Of training, if there was any this time."""
+
+
+R = TypeVar("R", bound=Result)
+
+
+def carry_out(
+    do: Callable[..., R], plan: Any, out: Path, *, device: str, quiet: bool, **options: Any
+) -> R:
+    """Do what of a plan is not done yet in `out`; a signal ends it with a word on how to go on."""
+    tell = teller(quiet)
+    try:
+        with counter("sentences") as progress:
+            found = do(
+                plan, out, device=device, quiet=quiet, tell=tell, progress=progress, **options
+            )
+    except KeyboardInterrupt:
+        tell(f"stopped; the same command goes on in {out}")
+        raise
+    if found.outcome is not None and found.outcome.signal is not None:
+        raise typer.Exit(128 + found.outcome.signal)
+    return found
+
+
+def distill(
+    teacher: Annotated[Path, typer.Argument(help="A model directory, or a run's.")],
+    files: Annotated[
+        list[Path],
+        typer.Argument(help="The training pairs: two aligned files; or one .tsv, .jsonl or .tmx."),
+    ],
+    out: Annotated[Path, typer.Option(help="The directory of all stages; continued if begun.")],
+    also: Annotated[
+        list[Path] | None,
+        typer.Option("--with", metavar="MODEL", help="One more teacher, an ensemble; or more."),
+    ] = None,
+    valid: Annotated[
+        list[Path] | None, typer.Option(metavar="FILES", help="Validation pairs, by people.")
+    ] = None,
+    test: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FILES", help="More, scored at every validation, never chosen by."),
+    ] = None,
+    text: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FILE", help="More source text, a sentence a line; again for more."),
+    ] = None,
+    preset: Annotated[
+        str | None,
+        typer.Option(help="The student's: 12-1, 6-2, …; or a .toml file; default: the teacher's."),
+    ] = None,
+    set_: Set = None,
+    name: Annotated[
+        str, typer.Option(help="Of the student's run in --out, if there are several.")
+    ] = "run",
+    beam: Annotated[int, typer.Option(help="Hypotheses the teacher keeps; 1 is greedy.")] = 4,
+    length_penalty: Annotated[float | None, typer.Option(help="GNMT's α.")] = None,
+    n_best: Annotated[
+        int, typer.Option(help="Of so many translations take the nearest to the reference.")
+    ] = 1,
+    keep_originals: Annotated[
+        bool, typer.Option("--keep-originals", help="Learn from the pairs as they are, too.")
+    ] = False,
+    shards: Annotated[int, typer.Option(help="So many processes translate.")] = 1,
+    shard: Annotated[int, typer.Option(help="Which of them this is, from 1.")] = 1,
+    translate_only: Annotated[
+        bool, typer.Option("--translate-only", help="Stop when the new pairs are there.")
+    ] = False,
+    window: Annotated[int, typer.Option(help="Sentences translated between two savings.")] = 2000,
+    device: Annotated[
+        str, typer.Option(help="To translate on: cpu, cuda, or auto: the GPU if any.")
+    ] = "auto",
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Translate the training sources with a teacher, and train a fast student on that.
+
+    Interrupted at any moment, the same command goes on; docs/distillation.md.
+    """
+    from dragoman.config import load_preset
+    from dragoman.workflows.distill import Plan
+    from dragoman.workflows.distill import distill as teach
+
+    plan = Plan(
+        teachers=[teacher, *(also or ())],
+        files=files,
+        text=text or (),
+        valid=valid or (),
+        test=test or (),
+        beam=beam,
+        length_penalty=length_penalty,
+        n_best=n_best,
+        window=window,
+        shards=shards,
+        shard=shard,
+        keep_originals=keep_originals,
+        name=name,
+        config=load_preset(preset) if preset else None,
+        assignments=set_ or (),
+    )
+    found = carry_out(teach, plan, out, device=device, quiet=quiet, translate_only=translate_only)
+    made = found.model or found.pairs
+    if as_json:
+        show(
+            {"text": found.text, "missing": found.missing}
+            | {"pairs": found.pairs and str(found.pairs)}
+            | {"model": found.model and str(found.model)}
+        )
+    elif made is not None:
+        show(str(made))
+
+
+def selftrain(
+    models: Annotated[
+        list[Path], typer.Argument(help="A parser; or several on one prepared treebank.")
+    ],
+    trees: Annotated[
+        list[Path], typer.Option("--trees", metavar="TREES", help="Gold trees to learn from.")
+    ],
+    text: Annotated[
+        list[Path],
+        typer.Option(metavar="FILE", help="Raw text, a sentence a line; again for more."),
+    ],
+    out: Annotated[Path, typer.Option(help="The directory of all stages; continued if begun.")],
+    valid: Annotated[
+        list[Path] | None, typer.Option(metavar="TREES", help="Gold trees to validate on.")
+    ] = None,
+    test: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="TREES", help="More, scored at every validation, never chosen by."),
+    ] = None,
+    tokenized: Tokenized = False,
+    shortest: Annotated[int, typer.Option(help="Fewest words of a sentence.")] = 3,
+    longest: Annotated[int, typer.Option(help="Most words of a sentence.")] = 60,
+    limit: Annotated[int | None, typer.Option(help="Parse so many sentences at most.")] = None,
+    beam: Annotated[int, typer.Option(help="Hypotheses kept; 1 is greedy.")] = 1,
+    agree: Annotated[
+        bool, typer.Option("--agree", help="Only trees that every model finds by itself.")
+    ] = False,
+    keep: Annotated[
+        float | None,
+        typer.Option(
+            help="Share of trees to keep, the most confident; default: 0.5, or all with --agree."
+        ),
+    ] = None,
+    threshold: Annotated[
+        float | None, typer.Option(help="Or: keep trees of at least this confidence.")
+    ] = None,
+    gold_weight: Annotated[
+        int, typer.Option(help="How often a gold tree is seen for each automatic one.")
+    ] = 1,
+    new_tokenizer: Annotated[
+        bool, typer.Option("--new-tokenizer", help="Learn pieces and labels anew from all trees.")
+    ] = False,
+    preset: Annotated[
+        str | None, typer.Option(help="A preset or a .toml file; default: the model's settings.")
+    ] = None,
+    set_: Set = None,
+    parse_only: Annotated[
+        bool, typer.Option("--parse-only", help="Stop when the automatic trees are there.")
+    ] = False,
+    window: Annotated[int, typer.Option(help="Sentences parsed between two savings.")] = 2000,
+    device: Annotated[
+        str, typer.Option(help="To parse on: cpu, cuda, or auto: the GPU if any.")
+    ] = ("auto"),
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Parse raw text, and train a new parser on gold and automatic trees (§6.3).
+
+    Interrupted at any moment, the same command goes on; docs/selftraining.md.
+    """
+    from dragoman.config import load_preset
+    from dragoman.workflows.selftrain import Plan
+    from dragoman.workflows.selftrain import selftrain as teach
+
+    plan = Plan(
+        models=models,
+        trees=trees,
+        text=text,
+        valid=valid or (),
+        test=test or (),
+        tokenized=tokenized,
+        shortest=shortest,
+        longest=longest,
+        limit=limit,
+        beam=beam,
+        agree=agree,
+        window=window,
+        keep=keep,
+        threshold=threshold,
+        gold_weight=gold_weight,
+        new_tokenizer=new_tokenizer,
+        config=load_preset(preset) if preset else None,
+        assignments=set_ or (),
+    )
+    found = carry_out(teach, plan, out, device=device, quiet=quiet, parse_only=parse_only)
+    if as_json:
+        show(
+            {"text": found.text, "automatic": found.automatic, "trees": str(found.trees)}
+            | {"model": found.model and str(found.model)}
+        )
+    else:
+        show(str(found.model or found.trees))
