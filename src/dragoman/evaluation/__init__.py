@@ -1,11 +1,11 @@
-"""Evaluation: figures that compare with others'.
+"""Evaluation: scores that can be compared with those of others.
 
 `dragoman.evaluation.perplexity` needs torch and is therefore not imported here.
 """
 
 from __future__ import annotations
 
-from dragoman.evaluation.metrics import METRICS, Score, Scores, bleu, score, tokenizer_for
+from dragoman.evaluation.metrics import METRICS, Score, Scores, bleu, score
 from dragoman.evaluation.significance import Comparison, Difference, compare
 
 __all__ = [
@@ -17,5 +17,4 @@ __all__ = [
     "bleu",
     "compare",
     "score",
-    "tokenizer_for",
 ]

@@ -1,28 +1,27 @@
-"""BLEU, chrF and TER by sacreBLEU, each with the signature that reproduces it."""
+"""BLEU, chrF and TER as sacreBLEU computes them, each with the signature that reproduces it."""
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from sacrebleu.metrics.base import Metric
-from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
 
 from dragoman.errors import ConfigError, DataError
-from dragoman.text.languages import primary_code, tokenizer_for
+from dragoman.text.bleu import make_bleu
+from dragoman.text.languages import primary_code
 
-__all__ = ["METRICS", "Score", "Scores", "bleu", "make_metrics", "score", "tokenizer_for"]
+__all__ = ["METRICS", "Score", "Scores", "bleu", "check_counts", "make_metrics", "score"]
 
 METRICS: Final = ("bleu", "chrf", "ter")
 
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """One figure, from 0 to 100 (TER may exceed it), and how it came about."""
+    """Hold one score, from 0 to 100 (TER may exceed it), and how it was computed."""
 
     name: str
     """As sacreBLEU writes it: BLEU, chrF2 or TER."""
@@ -35,7 +34,7 @@ class Score:
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """The figures of a test set, by the names of `METRICS`; higher is better but for TER."""
+    """Hold the scores of a test set by the names of `METRICS`; higher is better but for TER."""
 
     sentences: int
     values: dict[str, Score]
@@ -47,12 +46,12 @@ class Scores:
         return "\n".join(map(str, self.values.values()))
 
     def to_json(self) -> dict[str, Any]:
-        """What `json.dumps` takes."""
-        figures = {
+        """Return a table that `json.dumps` takes."""
+        scores = {
             metric: {"name": s.name, "score": s.value, "signature": s.signature}
             for metric, s in self.values.items()
         }
-        return {"sentences": self.sentences, **figures}
+        return {"sentences": self.sentences, **scores}
 
 
 def score(
@@ -64,10 +63,10 @@ def score(
     language: str | None = None,
     metrics: Sequence[str] = METRICS,
 ) -> Scores:
-    """The figures of translations against one reference each.
+    """Score translations against one reference each.
 
     `language` (a code such as "de" or "zh-TW") chooses BLEU's tokeniser unless `tokenize` names
-    one; "none" is for text already tokenised. `lowercase` is for BLEU and chrF; TER never minds
+    one; "none" is for text already tokenised. `lowercase` is for BLEU and chrF; TER always ignores
     case.
     """
     check_counts({"hypotheses": hypotheses, "references": references})
@@ -81,18 +80,18 @@ def score(
 def bleu(
     hypotheses: Sequence[str], references: Sequence[str], *, language: str | None = None
 ) -> float:
-    """BLEU alone, as `score` computes it."""
+    """Return BLEU alone, as `score` computes it."""
     return score(hypotheses, references, language=language, metrics=["bleu"])["bleu"]
 
 
 def make_metrics(
     names: Sequence[str], lowercase: bool, tokenize: str | None, language: str | None
 ) -> dict[str, Metric]:
-    """SacreBLEU's metrics by our names, in the order asked for."""
+    """Return sacreBLEU's metrics by our names, in the order asked for."""
     made: dict[str, Metric] = {}
     for name in names:
         if name == "bleu":
-            made[name] = _bleu(lowercase, tokenize or tokenizer_for(language))
+            made[name] = make_bleu(language, tokenize=tokenize, lowercase=lowercase)
         elif name == "chrf":
             made[name] = CHRF(lowercase=lowercase)
         elif name == "ter":
@@ -105,31 +104,10 @@ def make_metrics(
 
 
 def check_counts(texts: dict[str, Sequence[str]]) -> None:
-    """Refuse sets of lines that are empty or do not belong together."""
+    """Raise DataError if sets of lines, given by their names, are empty or of unequal length."""
     counts = {name: len(lines) for name, lines in texts.items()}
     if len(set(counts.values())) > 1:
         found = " but ".join(f"{count} {name}" for name, count in counts.items())
         raise DataError(f"there are {found}; line n of each must belong together")
     if not all(counts.values()):
         raise DataError("there is nothing to score: the files have no lines")
-
-
-def _bleu(lowercase: bool, tokenize: str) -> BLEU:
-    known = [name for name in BLEU.TOKENIZERS if name != "spm"]
-    if tokenize not in known:
-        close = difflib.get_close_matches(tokenize, known, n=1)
-        hint = f"did you mean '{close[0]}'?" if close else f"there are: {', '.join(known)}"
-        raise ConfigError(f"sacreBLEU has no tokeniser '{tokenize}'; {hint}")
-    try:
-        # force: a text that looks tokenised is the caller's wish, and the signature says so.
-        return BLEU(lowercase=lowercase, tokenize=tokenize, force=True)
-    except (RuntimeError, ImportError):
-        extra = tokenize.removesuffix("-mecab")
-        raise ConfigError(
-            f"sacreBLEU's tokeniser '{tokenize}' is not installed; "
-            f"try: pip install 'sacrebleu[{extra}]', or 'char'"
-        ) from None
-    except OSError as error:
-        raise ConfigError(
-            f"sacreBLEU's tokeniser '{tokenize}' cannot be fetched ({error}); try '13a'"
-        ) from None

@@ -9,14 +9,14 @@ from typing import Any, Final
 from dragoman.config import Config
 from dragoman.errors import ConfigError
 from dragoman.inference import Translator
-from dragoman.inference.cpu import Engine
-from dragoman.inference.device import pick
-from dragoman.inference.loading import add_shortlist, open_models
+from dragoman.inference.cpu import CpuEngine
+from dragoman.inference.device import choose_device
+from dragoman.inference.loading import attach_shortlist, load_for_inference
 from dragoman.inference.parser import Parser
 from dragoman.serve.batcher import BatchedEngine, Batcher
 from dragoman.serve.errors import Refusal
 from dragoman.serve.settings import Settings
-from dragoman.text.languages import same
+from dragoman.text.languages import same_language
 
 __all__ = ["MAX_EXTRA", "Fleet", "Served"]
 
@@ -104,16 +104,16 @@ class Fleet:
     def pair(self, source: str, target: str) -> Served:
         """The first translator between two languages."""
         for one in self.translators:
-            if same(one.source, source) and same(one.target, target):
+            if same_language(one.source, source) and same_language(one.target, target):
                 return one
         for code, known in ((source, self.sources), (target, self.targets)):
-            if not any(same(code, other) for other in known):
+            if not any(same_language(code, other) for other in known):
                 raise Refusal(400, f"{code} is not supported")
         raise Refusal(400, f"{source} to {target} is not supported")
 
     def sources_of(self, target: str) -> list[str]:
         """The languages that can be translated to `target`."""
-        found = [one.source for one in self.translators if same(one.target, target)]
+        found = [one.source for one in self.translators if same_language(one.target, target)]
         if not found:
             raise Refusal(400, f"{target} is not supported")
         return list(dict.fromkeys(found))
@@ -134,14 +134,14 @@ def _name(path: Path) -> str:
 
 def _open(name: str, path: Path, settings: Settings, batcher: Batcher) -> Served:
     precision: Any = settings.precision
-    loaded, engine = open_models([path], settings.device, precision)
+    loaded, engine = load_for_inference([path], settings.device, precision)
     config = loaded[0].config
-    part = PART if pick(settings.device) == "cpu" else GPU_PART
+    part = PART if choose_device(settings.device) == "cpu" else GPU_PART
     if config.data.task == "parsing":
         return Served(name, Parser(*loaded, engine=engine), (), part)
     if settings.shortlist:
-        add_shortlist(loaded[0], engine)
-    if isinstance(engine, Engine):
+        attach_shortlist(loaded[0], engine)
+    if isinstance(engine, CpuEngine):
         longest = config.data.max_length + max(MAX_EXTRA, config.search.max_extra)
         engine = BatchedEngine(engine, batcher, name, longest)
     languages = settings.pairs.get(name) or config.data.languages

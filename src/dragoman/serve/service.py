@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from typing import Any, Final, TypeVar
 
+from dragoman.errors import DragomanError
 from dragoman.inference import Translation
 from dragoman.inference.parser import Parse
 from dragoman.serve.batcher import Batcher
@@ -20,7 +21,7 @@ from dragoman.serve.serial_queue import Lane
 from dragoman.serve.settings import Settings
 from dragoman.serve.throughput import Pace
 from dragoman.system.cores import available_cores
-from dragoman.text.languages import detect
+from dragoman.text.languages import detect_languages
 
 __all__ = ["Desk"]
 
@@ -37,8 +38,10 @@ class Desk:
         self.settings, self.meters = settings, Meters()
         self._batcher = Batcher(settings.threads or available_cores(), self.meters)
         self.fleet = Fleet(settings, self._batcher)
-        with suppress(Refusal):
-            detect("to read its tables now, and not while a request waits", self.fleet.sources)
+        with suppress(DragomanError):
+            detect_languages(
+                "to read its tables now, and not while a request waits", self.fleet.sources
+            )
         self._lane = Lane()
         # A thread for each request that waits, and some for questions about health.
         self._pool = ThreadPoolExecutor(settings.queue + 8, "request")

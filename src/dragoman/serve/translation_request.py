@@ -17,7 +17,7 @@ from dragoman.serve.errors import Refusal
 from dragoman.serve.models import Served
 from dragoman.serve.request_context import Ticket
 from dragoman.serve.service import Desk
-from dragoman.text.languages import detect
+from dragoman.text.languages import detect_languages
 
 __all__ = ["Found", "check_size", "desk_of", "guard_of", "translate"]
 
@@ -75,7 +75,9 @@ async def translate(
     check_size(request, texts)
     if source is None:
         candidates = desk.fleet.sources_of(target)
-        languages = await asyncio.to_thread(lambda: [detect(text, candidates)[0] for text in texts])
+        languages = await asyncio.to_thread(
+            lambda: [detect_languages(text, candidates)[0] for text in texts]
+        )
     else:
         languages = [(source, 1.0)] * len(texts)
     groups: dict[Served, list[int]] = {}

@@ -1,4 +1,8 @@
-"""What a language code tells: from file names to the words of a score."""
+"""What a language code tells: the language's name, whether it is written with spaces, how to score.
+
+Every rule that depends on the language alone stands here. Codes may have any case and carry a
+region: zh, zh-TW and ZH_cn are one language to all functions of this file.
+"""
 
 from __future__ import annotations
 
@@ -8,53 +12,22 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from dragoman.serve.errors import Refusal
+from dragoman.errors import ConfigError, DataError
 
 __all__ = [
-    "detect",
+    "bleu_tokenizer",
+    "detect_languages",
     "guess_languages",
-    "name",
+    "language_name",
     "primary_code",
-    "same",
-    "tokenizer_for",
+    "same_language",
+    "ter_counts_characters",
+    "written_without_spaces",
 ]
 
-
-TOKENIZERS: Final = {
-    "zh": "zh",
-    **dict.fromkeys(("ja", "ko", "th", "lo", "km", "my", "bo", "dz"), "char"),
-}
-"""Languages for which BLEU's usual words are no words; the others have 13a.
-
-Never one that must be installed or fetched first: the same text has the same score everywhere.
-"""
-
-
-def guess_languages(files: Sequence[Path]) -> tuple[str, ...]:
-    """The codes that two names such as corpus.en.gz and corpus.de.gz end in, if they do."""
-    codes = []
-    for file in files:
-        suffixes = [s[1:].lower() for s in file.suffixes if s not in (".gz", ".bz2", ".xz", ".zst")]
-        code = suffixes[-1] if suffixes else ""
-        codes.append(code if 2 <= len(code) <= 3 and code.isalpha() else "")
-    distinct = len(codes) == 2 and all(codes) and codes[0] != codes[1]
-    return tuple(codes) if distinct and "txt" not in codes else ()
-
-
-def primary_code(language: str | None) -> str:
-    """The language of a code with or without a region: zh for zh-TW."""
-    return (language or "").replace("_", "-").split("-")[0].lower()
-
-
-def tokenizer_for(language: str | None) -> str:
-    """SacreBLEU's tokeniser for a target language: characters where words are not spaced."""
-    return TOKENIZERS.get(primary_code(language), "13a")
-
-
-# PART serve.languages: Language codes: their names, and which one a text is in.
-
-
-_LISTED: Final = """
+_WITHOUT_SPACES: Final = frozenset({"bo", "dz", "ja", "km", "lo", "my", "th", "zh"})
+"""These languages are written without spaces between words."""
+_NAME_TABLE: Final = """
 af=Afrikaans ar=Arabic az=Azerbaijani be=Belarusian bg=Bulgarian bn=Bengali bs=Bosnian
 ca=Catalan cs=Czech cy=Welsh da=Danish de=German el=Greek en=English eo=Esperanto es=Spanish
 et=Estonian eu=Basque fa=Persian fi=Finnish fr=French ga=Irish gl=Galician he=Hebrew hi=Hindi
@@ -66,30 +39,71 @@ ro=Romanian ru=Russian sk=Slovak sl=Slovenian sq=Albanian sr=Serbian sv=Swedish 
 ta=Tamil te=Telugu th=Thai tl=Tagalog tr=Turkish uk=Ukrainian ur=Urdu uz=Uzbek vi=Vietnamese
 xh=Xhosa yi=Yiddish zh=Chinese zu=Zulu
 """
-_NAMES: Final = dict(pair.split("=") for pair in _LISTED.split())
+_NAMES: Final = dict(pair.split("=") for pair in _NAME_TABLE.split())
 
 
-def name(code: str) -> str:
-    """A language's name in English; of one unknown here, its code."""
-    return _NAMES.get(primary_code(code), code)
+def primary_code(code: str | None) -> str:
+    """Return the language of a code without its region, in lower case: zh for ZH_tw."""
+    return (code or "").replace("_", "-").split("-")[0].lower()
 
 
-def same(code: str, other: str) -> bool:
-    """Whether two codes mean one language: EN-US is served by en."""
+def same_language(code: str, other: str) -> bool:
+    """Return whether two codes mean one language: a request for EN-US is served by en."""
     return primary_code(code) == primary_code(other)
 
 
-def detect(text: str, languages: Sequence[str]) -> list[tuple[str, float]]:
-    """The languages a text may be in, likeliest first, each with its probability.
+def language_name(code: str) -> str:
+    """Return a language's name in English, or its code where the name is not known here."""
+    return _NAMES.get(primary_code(code), code)
 
-    It is taken to be in one of `languages`; where there is but one, nothing is looked at.
+
+def written_without_spaces(code: str | None) -> bool:
+    """Return whether a language is written without spaces between words; Korean has them."""
+    return primary_code(code) in _WITHOUT_SPACES
+
+
+def bleu_tokenizer(code: str | None) -> str:
+    """Return sacreBLEU's tokeniser for a target language: characters where 13a finds no words.
+
+    It is never one that must be installed or fetched first, so that the same text has the same
+    score everywhere. A Korean word carries its particles, and is counted in characters too.
+    """
+    if primary_code(code) == "zh":
+        return "zh"
+    return "char" if written_without_spaces(code) or primary_code(code) == "ko" else "13a"
+
+
+def ter_counts_characters(code: str | None) -> bool:
+    """Return whether sacreBLEU's TER can count characters: of these scripts alone it splits words.
+
+    Without this a Chinese sentence would be a single word.
+    """
+    return primary_code(code) in ("ja", "zh")
+
+
+def guess_languages(files: Sequence[Path]) -> tuple[str, ...]:
+    """Return the codes that two names such as corpus.en.gz and corpus.de.gz end in, or nothing."""
+    codes = []
+    for file in files:
+        suffixes = [s[1:].lower() for s in file.suffixes if s not in (".gz", ".bz2", ".xz", ".zst")]
+        code = suffixes[-1] if suffixes else ""
+        codes.append(code if 2 <= len(code) <= 3 and code.isalpha() else "")
+    distinct = len(codes) == 2 and all(codes) and codes[0] != codes[1]
+    return tuple(codes) if distinct and "txt" not in codes else ()
+
+
+def detect_languages(text: str, languages: Sequence[str]) -> list[tuple[str, float]]:
+    """Return which of `languages` a text may be in, likeliest first, each with its probability.
+
+    Where there is only one, the text is not looked at. Raise DataError where none of them can be
+    detected, and ConfigError where the detector is not installed.
     """
     if len(languages) < 2:
         return [(code, 1.0) for code in languages]
-    scores = dict(_ranker()(text))
+    scores = dict(_detector()(text))
     known = {code: scores[primary_code(code)] for code in languages if primary_code(code) in scores}
     if not known:
-        raise Refusal(400, f"none of {', '.join(languages)} can be detected; name the source")
+        raise DataError(f"none of {', '.join(languages)} can be detected; name the source")
     best = max(known.values())
     weights = {code: math.exp(score - best) for code, score in known.items()}
     total = sum(weights.values())
@@ -97,13 +111,12 @@ def detect(text: str, languages: Sequence[str]) -> list[tuple[str, float]]:
 
 
 @cache
-def _ranker() -> Callable[[str], Any]:
+def _detector() -> Callable[[str], Any]:
     try:
         import py3langid
     except ImportError:
-        raise Refusal(
-            400,
-            "this server does not detect languages (it lacks dragoman[language]); name the source",
+        raise ConfigError(
+            "languages are not detected here (dragoman[language] is not installed); name the source"
         ) from None
     rank: Callable[[str], Any] = py3langid.rank
     return rank

@@ -18,20 +18,20 @@ from dragoman.data.readers.open_corpus import open_corpus
 from dragoman.errors import DataError, TrainingError
 from dragoman.models import Model
 from dragoman.search import SearchOptions, greedy_search
-from dragoman.search.batching import search_many
-from dragoman.search.constraints.tree_grammar import constrain
+from dragoman.search.batching import search_in_batches
+from dragoman.search.constraints.tree_grammar import tree_constraints
 from dragoman.system.atomic_files import atomic_write
 from dragoman.system.memory import is_out_of_memory
-from dragoman.text.languages import tokenizer_for
+from dragoman.text.languages import bleu_tokenizer
 from dragoman.training.loss import Criterion, TensorBatch
 from dragoman.trees.bracketing import parse_tree
 from dragoman.trees.evalb import PREDICTED_TAGS, score_trees
 
 __all__ = [
-    "HeldOut",
-    "Validation",
-    "keep",
-    "read",
+    "NamedTestSet",
+    "ValidationResult",
+    "copy_test_sets",
+    "load_test_sets",
     "validate",
 ]
 
@@ -43,7 +43,7 @@ __all__ = [
 
 
 @dataclass(frozen=True, slots=True)
-class HeldOut:
+class NamedTestSet:
     """A set of pairs by its name."""
 
     name: str
@@ -51,7 +51,7 @@ class HeldOut:
     target: list[str]
 
 
-def keep(run: Path, sets: Sequence[Sequence[Path]], config: DataConfig) -> None:
+def copy_test_sets(run: Path, sets: Sequence[Sequence[Path]], config: DataConfig) -> None:
     """Copy sets, each of the files that make a corpus, into a run."""
     names: set[str] = set()
     for files in sets:
@@ -59,23 +59,25 @@ def keep(run: Path, sets: Sequence[Sequence[Path]], config: DataConfig) -> None:
         if name in names:
             raise DataError(f"{files[0]}: another --test is called {name}; rename one")
         names.add(name)
-        read = open_corpus(files, config)
-        pairs = [(pair.source, pair.target) for pair in read]
-        if read.malformed:
-            raise DataError(read.malformed[0])  # a set that is scored must be whole
+        load_test_sets = open_corpus(files, config)
+        pairs = [(pair.source, pair.target) for pair in load_test_sets]
+        if load_test_sets.malformed:
+            raise DataError(load_test_sets.malformed[0])  # a set that is scored must be whole
         if not pairs:
             raise DataError(f"{files[0]}: no pairs; leave out this --test")
         lines = (json.dumps({"source": s, "target": t}, ensure_ascii=False) for s, t in pairs)
         atomic_write(_folder(run) / f"{name}.jsonl", "\n".join(lines) + "\n")
 
 
-def read(run: Path) -> list[HeldOut]:
-    """What `keep` copied, in the order of names."""
+def load_test_sets(run: Path) -> list[NamedTestSet]:
+    """What `copy_test_sets` copied, in the order of names."""
     found = []
     for file in sorted(_folder(run).glob("*.jsonl")):
         with file.open(encoding="utf-8") as lines:
             pairs = [json.loads(line) for line in lines]
-        found.append(HeldOut(file.stem, [p["source"] for p in pairs], [p["target"] for p in pairs]))
+        found.append(
+            NamedTestSet(file.stem, [p["source"] for p in pairs], [p["target"] for p in pairs])
+        )
     return found
 
 
@@ -84,7 +86,7 @@ def _folder(run: Path) -> Path:
 
 
 @dataclass(frozen=True, slots=True)
-class Validation:
+class ValidationResult:
     """The scores of one moment."""
 
     loss: float
@@ -107,8 +109,8 @@ class Validation:
 
 
 def validate(
-    model: Model, data: Prepared, config: Config, others: Sequence[HeldOut] = ()
-) -> Validation:
+    model: Model, data: Prepared, config: Config, others: Sequence[NamedTestSet] = ()
+) -> ValidationResult:
     """Score the model on the validation pairs and on other sets; it is left in training mode."""
     model.eval()
     try:
@@ -118,7 +120,7 @@ def validate(
             source, target = data.valid_source[:count], data.valid_target[:count]
             score = compute(model, data, config, source, target)
         scores = {s.name: compute(model, data, config, s.source, s.target) for s in others}
-        return Validation(loss, score, scores, metric)
+        return ValidationResult(loss, score, scores, metric)
     except Exception as error:
         if not is_out_of_memory(error):
             raise
@@ -155,7 +157,7 @@ def _bleu(
     import sacrebleu
 
     found = _translated(model, data, config, sources)
-    words = tokenizer_for(next(iter(config.data.languages[1:]), None))
+    words = bleu_tokenizer(next(iter(config.data.languages[1:]), None))
     score = sacrebleu.corpus_bleu(found, [references], force=True, tokenize=words)
     return float(score.score)
 
@@ -172,14 +174,14 @@ def _translated(model: Model, data: Prepared, config: Config, sources: Sequence[
     """What greedy search finds for each source."""
     tokenizer = data.tokenizer
     options = SearchOptions.from_config(config.search, beam=1)
-    found = search_many(
+    found = search_in_batches(
         model,
         tokenizer.encode_batch(sources),
         lambda rows, prefixes, constraint: greedy_search(
             model, rows, options, prefixes=prefixes, constraint=constraint
         ),
         batch_tokens=config.search.batch_tokens,
-        constrain=constrain(tokenizer, sources, model),
+        constrain=tree_constraints(tokenizer, sources, model),
     )
     return [
         tokenizer.decode_target(best.ids, source)

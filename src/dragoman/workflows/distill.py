@@ -35,7 +35,7 @@ from dragoman.data.readers.parallel import Concatenated, ParallelFiles, open_tex
 from dragoman.errors import ConfigError, DataError
 from dragoman.inference import Translation, Translator
 from dragoman.system.atomic_files import atomic_directory, remove_leftovers
-from dragoman.text.languages import tokenizer_for
+from dragoman.text.languages import bleu_tokenizer
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.training.run import Outcome, resume, train
 from dragoman.workflows.stages import alone, begin, facts, fill, load_known, option, window_file
@@ -287,7 +287,7 @@ class _Nearest:
     def __init__(self, languages: Sequence[str]) -> None:
         # effective_order: a sentence of three words has no 4-grams to score.
         self._bleu = BLEU(
-            tokenize=tokenizer_for(next(iter(languages[1:]), None)), effective_order=True
+            tokenize=bleu_tokenizer(next(iter(languages[1:]), None)), effective_order=True
         )
 
     def __call__(self, found: Translation, reference: str) -> str:

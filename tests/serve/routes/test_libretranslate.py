@@ -77,9 +77,9 @@ def test_without_the_detector_auto_is_refused_in_one_line(
     from dragoman.text import languages
 
     monkeypatch.setitem(sys.modules, "py3langid", None)
-    languages._ranker.cache_clear()
+    languages._detector.cache_clear()
     found = service.post("/detect", {"q": "Hello"})
-    languages._ranker.cache_clear()
+    languages._detector.cache_clear()
     assert found.status_code == 400
     assert "name the source" in found.json()["error"]
 

@@ -12,7 +12,7 @@ from dragoman.serve.errors import Refusal
 from dragoman.serve.openapi import DEEPL_REFUSALS
 from dragoman.serve.request_bodies import Body, FormRoute, also_a_form
 from dragoman.serve.translation_request import desk_of, guard_of, translate
-from dragoman.text.languages import name
+from dragoman.text.languages import language_name
 
 __all__ = ["router"]
 
@@ -104,7 +104,7 @@ async def languages(
     asked = type or parse_qs((await request.body()).decode("utf-8", "replace")).get("type", [""])[0]
     fleet = desk_of(request).fleet
     codes = fleet.targets if asked == "target" else fleet.sources
-    return [DeepLLanguage(language=code.upper(), name=name(code)) for code in codes]
+    return [DeepLLanguage(language=code.upper(), name=language_name(code)) for code in codes]
 
 
 @router.get("/usage")

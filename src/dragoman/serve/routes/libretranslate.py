@@ -11,7 +11,7 @@ from dragoman.inference.documents.formats import KINDS
 from dragoman.serve.openapi import REFUSALS
 from dragoman.serve.request_bodies import Body, FormRoute, also_a_form
 from dragoman.serve.translation_request import check_size, desk_of, guard_of, translate
-from dragoman.text.languages import detect, name
+from dragoman.text.languages import detect_languages, language_name
 
 __all__ = ["router"]
 
@@ -109,7 +109,7 @@ async def detect_language(request: Request, body: DetectBody) -> list[Detected]:
     """The languages a text may be in, of those served, likeliest first."""
     guard_of(request).admit(request, body.api_key)
     check_size(request, [body.q])
-    return [_detected(*one) for one in detect(body.q, desk_of(request).fleet.sources)]
+    return [_detected(*one) for one in detect_languages(body.q, desk_of(request).fleet.sources)]
 
 
 @router.get("/languages")
@@ -119,7 +119,7 @@ async def languages(request: Request) -> list[Language]:
     return [
         Language(
             code=source,
-            name=name(source),
+            name=language_name(source),
             targets=[one.target for one in fleet.translators if one.source == source],
         )
         for source in fleet.sources
@@ -132,7 +132,9 @@ async def settings(request: Request) -> dict[str, Any]:
     desk = desk_of(request)
     first = desk.fleet.translators[:1]
     pairs = [
-        {"code": code, "name": name(code)} for one in first for code in (one.source, one.target)
+        {"code": code, "name": language_name(code)}
+        for one in first
+        for code in (one.source, one.target)
     ]
     return {
         "apiKeys": bool(desk.settings.keys),

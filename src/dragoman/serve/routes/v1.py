@@ -16,7 +16,7 @@ from dragoman.serve.openapi import REFUSALS
 from dragoman.serve.request_bodies import Body
 from dragoman.serve.streaming import TokenStream
 from dragoman.serve.translation_request import check_size, desk_of, guard_of, translate
-from dragoman.text.languages import detect
+from dragoman.text.languages import detect_languages
 
 __all__ = ["admit", "known", "router"]
 
@@ -262,7 +262,7 @@ async def translate_stream(request: Request, body: StreamBody) -> Response:
     desk, lines = desk_of(request), Lines([body.text])
     served = _served(request, body)
     if served is None:
-        code, _ = detect(body.text, desk.fleet.sources_of(body.target or ""))[0]
+        code, _ = detect_languages(body.text, desk.fleet.sources_of(body.target or ""))[0]
         served = desk.fleet.pair(code, body.target or "")
     served.translator  # noqa: B018  # a parser is refused before the stream begins
     guard_of(request).bill(key, len(body.text))

@@ -1,0 +1,77 @@
+"""What a language code tells."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from dragoman.errors import ConfigError, DataError
+from dragoman.text import languages
+from dragoman.text.languages import (
+    bleu_tokenizer,
+    detect_languages,
+    guess_languages,
+    language_name,
+    same_language,
+    ter_counts_characters,
+    written_without_spaces,
+)
+
+
+@pytest.mark.parametrize("code", ["zh", "zh-TW", "ZH_cn", "JA", "th", "bo"])
+def test_words_without_spaces(code: str) -> None:
+    assert written_without_spaces(code)
+    assert bleu_tokenizer(code) == ("zh" if code.lower().startswith("zh") else "char")
+
+
+@pytest.mark.parametrize("code", [None, "", "en", "de-AT", "ko", "vi"])
+def test_words_with_spaces(code: str | None) -> None:
+    assert not written_without_spaces(code)
+    assert bleu_tokenizer(code) == ("char" if code == "ko" else "13a")
+    assert not ter_counts_characters(code)
+
+
+def test_characters_are_edited_where_sacrebleu_can_split_them() -> None:
+    assert [ter_counts_characters(code) for code in ("zh-TW", "ja", "th")] == [True, True, False]
+
+
+def test_a_region_makes_no_other_language() -> None:
+    assert same_language("EN-US", "en")
+    assert not same_language("en", "de")
+    assert language_name("pt_BR") == "Portuguese"
+    assert language_name("tlh") == "tlh"
+
+
+@pytest.mark.parametrize(
+    ("names", "codes"),
+    [
+        (["corpus.en.gz", "corpus.de.gz"], ("en", "de")),
+        (["a.EN", "b.deu"], ("en", "deu")),
+        (["a.en", "b.en"], ()),
+        (["a.txt", "b.de"], ()),
+        (["a.en"], ()),
+        (["a", "b.de"], ()),
+    ],
+)
+def test_file_names_tell_the_languages(names: list[str], codes: tuple[str, ...]) -> None:
+    assert guess_languages([Path(name) for name in names]) == codes
+
+
+def test_a_single_language_is_not_detected() -> None:
+    assert detect_languages("anything", ["xx"]) == [("xx", 1.0)]
+
+
+def test_languages_nobody_can_detect_are_refused() -> None:
+    pytest.importorskip("py3langid", reason="detection needs py3langid")
+    with pytest.raises(DataError, match="none of xx, yy can be detected; name the source"):
+        detect_languages("anything", ["xx", "yy"])
+
+
+def test_without_the_detector_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "py3langid", None)
+    languages._detector.cache_clear()
+    with pytest.raises(ConfigError, match=r"dragoman\[language\] is not installed"):
+        detect_languages("anything", ["en", "de"])
+    languages._detector.cache_clear()
