@@ -12,7 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.cli.interactive import HELP, KEPT, Session, converse, history_file, kept_history
+from dragoman.cli.interactive import (
+    HELP,
+    HISTORY_LINES,
+    Session,
+    history_file,
+    persistent_history,
+    run_prompt,
+)
 from dragoman.errors import ConfigError, DataError
 from dragoman.inference import Translation, Translator, load
 
@@ -89,7 +96,7 @@ def test_without_a_terminal_one_line_says_so(trained: Path, command: Callable[..
 def test_files_are_not_for_a_prompt(trained: Path, command: Callable[..., Result]) -> None:
     found = command("translate", trained, "some.txt", "-i")
     assert found.status == 2
-    assert "-i talks to you" in found.err
+    assert "-i translates at a prompt" in found.err
 
 
 def test_history_is_kept_within_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,16 +105,16 @@ def test_history_is_kept_within_bounds(tmp_path: Path, monkeypatch: pytest.Monke
     file = history_file()
     assert file == tmp_path / "dragoman" / "history"
     readline.clear_history()
-    with kept_history(file):
-        for number in range(KEPT + 50):
+    with persistent_history(file):
+        for number in range(HISTORY_LINES + 50):
             readline.add_history(f"line {number}")
     kept = file.read_text().split("\n")
-    assert len([line for line in kept if line.startswith("line ")]) == KEPT
-    assert kept[-2] == f"line {KEPT + 49}"
+    assert len([line for line in kept if line.startswith("line ")]) == HISTORY_LINES
+    assert kept[-2] == f"line {HISTORY_LINES + 49}"
     assert file.stat().st_mode & 0o077 == 0
     readline.clear_history()
-    with kept_history(file):
-        assert readline.get_current_history_length() == KEPT
+    with persistent_history(file):
+        assert readline.get_current_history_length() == HISTORY_LINES
     readline.clear_history()
 
 
@@ -133,7 +140,7 @@ def test_what_goes_wrong_ends_a_line_only(
     monkeypatch.setattr(translator, "translate", translate)
     written: list[str] = []
     complaints: list[str] = []
-    converse(translator, {}, write=written.append, complain=complaints.append)
+    run_prompt(translator, {}, write=written.append, complain=complaints.append)
     assert complaints == ["stopped", "dragoman: it cannot be read"]
     assert written == ["", "drei", "four", ""]  # after Ctrl-C, and after Ctrl-D, a new line
 
@@ -204,7 +211,7 @@ def test_in_a_terminal(terminal: Terminal, translator: Translator, tmp_path: Pat
     terminal.type("not this\x03")  # Ctrl-C clears the line
     terminal.wait_for("> $")
     terminal.type(":nonsense\n")  # an error does not end it
-    terminal.wait_for("there is no such word")
+    terminal.wait_for("there is no such command")
     terminal.wait_for("> $")
     terminal.type(":n 2\n")
     terminal.wait_for("2 translations")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dragoman.cli.console import read_config, read_lines, say, show
+from dragoman.cli.console import print_message, print_result, read_config, read_lines
 from dragoman.cli.options import Json, Model, Preset, Set
 from dragoman.errors import ConfigError, DataError, ModelError
 
@@ -41,8 +41,8 @@ def bench_train(
     config = read_config(preset, set_, None, [])
     from dragoman.bench.training.benchmark import measure
 
-    report = measure(config, preset, steps=steps, against=against, say=say)
-    show(report.to_dict() if as_json else "\n".join(report.lines()))
+    report = measure(config, preset, steps=steps, against=against, say=print_message)
+    print_result(report.to_dict() if as_json else "\n".join(report.lines()))
 
 
 def bench_translate(
@@ -86,11 +86,11 @@ def bench_translate(
         raise ConfigError(f"--threads {threads}: there are {available} cores")
     load = load_average()
     if load is not None and load > BUSY * available:
-        say(
+        print_message(
             f"the load average is {load:.1f} on {available} cores: other processes are running, "
             "and times will suffer; CPU ms/token suffers less"
         )
-    from dragoman.inference.cpu.shortlist import open_shortlist
+    from dragoman.inference.cpu.shortlist import read_shortlist
     from dragoman.interop.support import PACKAGES, check_fit, require
     from dragoman.model_directory import load_model
 
@@ -102,11 +102,11 @@ def bench_translate(
             check_fit(loaded.config, system.export)
             require(*PACKAGES[system.export])
     if shortlist:
-        open_shortlist(loaded)  # refused now, if there is none
+        read_shortlist(loaded)  # refused now, if there is none
         systems = with_shortlists(systems)
     text = _Text(loaded, source, reference, sentences)
-    with _place(out) as place:
-        converted = list(_converted(loaded, systems, place))
+    with _conversion_directory(out) as place:
+        converted = list(_convert_models(loaded, systems, place))
         search = loaded.config.search
         task = Task(
             model=loaded.path,
@@ -118,7 +118,7 @@ def bench_translate(
             rounds=rounds,
             alone=alone,
         )
-        measured = measure(task, converted, say=say)
+        measured = measure(task, converted, say=print_message)
     text.score(measured)
     report = TranslationReport(
         model=str(model),
@@ -135,11 +135,11 @@ def bench_translate(
         versions=_versions(systems),
         results=measured.results,
     )
-    show(report.to_dict() if as_json else "\n".join(report.lines()))
+    print_result(report.to_dict() if as_json else "\n".join(report.lines()))
 
 
 class _Text:
-    """The sentences that every system can translate, and their references."""
+    """Hold the sentences that every system can translate, and their references."""
 
     def __init__(
         self, loaded: LoadedModel, source: Path, reference: Path | None, count: int | None
@@ -165,7 +165,7 @@ class _Text:
         self._references = [answers[i] for i in taken] if answers is not None else None
 
     def tokens(self, texts: Iterable[str]) -> int:
-        """Pieces, and an end for each text."""
+        """Count the pieces of texts, and an end for each."""
         return sum(len(ids) + 1 for ids in self._tokenizer.encode_batch(list(texts)))
 
     def score(self, measured: Measured) -> None:
@@ -183,25 +183,27 @@ class _Text:
 
 
 @contextmanager
-def _place(out: Path | None) -> Iterator[Path]:
-    """Where converted models are kept."""
+def _conversion_directory(out: Path | None) -> Iterator[Path]:
+    """Give the directory of converted models, which is removed at the end unless it was named."""
     if out is not None:
         yield out
         return
     with tempfile.TemporaryDirectory(prefix="dragoman-bench-") as temporary:
-        say(f"converted models are in {temporary} until the end; keep them with --out DIR")
+        print_message(
+            f"converted models are in {temporary} until the end; keep them with --out DIR"
+        )
         yield Path(temporary)
 
 
-def _converted(
+def _convert_models(
     loaded: LoadedModel, systems: list[System], place: Path
 ) -> Iterator[tuple[System, Path]]:
-    """The directory of each system's model; what was converted before is used again."""
+    """Yield the directory of each system's model; what was converted before is used again."""
     from dragoman.system.atomic_files import atomic_write
 
     made_of = _fingerprint(loaded.path)
     for system in systems:
-        convert = _conversion(loaded, system)
+        convert = _converter(loaded, system)
         if convert is None:
             yield system, loaded.path
             continue
@@ -212,18 +214,18 @@ def _converted(
         if directory.exists() and stamp.exists():
             if json.loads(stamp.read_text(encoding="utf-8")) != made_of:
                 raise DataError(f"{directory}: made of another model; choose another --out")
-            say(f"{system.name}: converted before, in {directory}")
+            print_message(f"{system.name}: converted before, in {directory}")
         else:
-            say(f"{system.name}: converted{convert(directory)}")
+            print_message(f"{system.name}: converted{convert(directory)}")
             atomic_write(stamp, json.dumps(made_of) + "\n")
         yield system, directory
 
 
-def _conversion(loaded: LoadedModel, system: System) -> Callable[[Path], str] | None:
-    """What makes a system's model in a new directory, and says how that went; None: it is there."""
+def _converter(loaded: LoadedModel, system: System) -> Callable[[Path], str] | None:
+    """Return a function that converts the model for a system, or None if nothing is to convert."""
     from dragoman.bench.translation.systems import write_vocabulary_map
-    from dragoman.inference.cpu import VARIANT, quantize, why_no_engine
-    from dragoman.inference.cpu.shortlist import open_shortlist
+    from dragoman.inference.cpu import INT8_FILE, why_no_cpu_engine, write_int8_file
+    from dragoman.inference.cpu.shortlist import read_shortlist
     from dragoman.interop.export import export
     from dragoman.model_directory import load_model
     from dragoman.system.atomic_files import atomic_directory
@@ -234,31 +236,31 @@ def _conversion(loaded: LoadedModel, system: System) -> Callable[[Path], str] | 
         assert system.export is not None
         done = export(loaded, directory, system.export, **options)
         if system.shortlist:
-            write_vocabulary_map(directory, open_shortlist(loaded))
+            write_vocabulary_map(directory, read_shortlist(loaded))
         return f"; {done}"
 
     def rounded(directory: Path) -> str:
-        """A copy: a benchmark leaves nothing in the model it is given."""
+        """Quantise a copy, since a benchmark leaves nothing in the model it is given."""
         with atomic_directory(directory) as temporary:
             for file in loaded.path.iterdir():
                 if file.is_file():
                     shutil.copy(file, temporary)
-            quantize(load_model(temporary))
+            write_int8_file(load_model(temporary))
         return ""
 
     if system.export is not None:
         return exported
-    there = (loaded.path / VARIANT).exists() or why_no_engine(loaded.config.model)
+    there = (loaded.path / INT8_FILE).exists() or why_no_cpu_engine(loaded.config.model)
     return rounded if system.precision == "int8" and not there else None
 
 
 def _fingerprint(directory: Path) -> str:
-    """Equal for models with the same weights, pieces and shortlist."""
-    from dragoman.inference.cpu.shortlist import SHORTLIST
+    """Return a hash that is equal for models with the same weights, pieces and shortlist."""
+    from dragoman.inference.cpu.shortlist import SHORTLIST_FILE
 
     digest = hashlib.sha256()
-    for name in ("weights.safetensors", "tokenizer.model", "config.toml", SHORTLIST):
-        if name != SHORTLIST or (directory / name).exists():
+    for name in ("weights.safetensors", "tokenizer.model", "config.toml", SHORTLIST_FILE):
+        if name != SHORTLIST_FILE or (directory / name).exists():
             digest.update((directory / name).read_bytes())
     return digest.hexdigest()
 

@@ -1,4 +1,4 @@
-"""What the commands share: reading their arguments, and talking to the user.
+"""What the commands share: they read their arguments and talk to the user here.
 
 Nothing heavy is imported before it is needed, so that help answers at once.
 """
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
     from dragoman.inference.parser import Parser
 
 __all__ = [
-    "counter",
+    "format_value",
     "load_parser",
     "load_system",
     "load_translator",
-    "plain",
+    "message_printer",
+    "print_message",
+    "print_result",
+    "progress_counter",
     "read_config",
     "read_lines",
-    "say",
-    "show",
-    "teller",
 ]
 
 
@@ -41,9 +41,9 @@ def read_config(
     files: Sequence[Path],
     task: str | None = None,
 ) -> Config:
-    """The preset, or the task's own, with what the options change.
+    """Return the preset, or the task's own, with what the options change.
 
-    Languages are as told, or as the names tell.
+    The languages are those given, or those that the file names end in.
     """
     from dragoman.config import load_preset
     from dragoman.text.languages import guess_languages
@@ -62,14 +62,14 @@ def read_config(
     return config
 
 
-def teller(quiet: bool) -> Callable[[str], None]:
-    """What says a message where a counter may stand; nothing, if `quiet`."""
+def message_printer(quiet: bool) -> Callable[[str], None]:
+    """Return a function that prints a message over a counter line, or nothing if `quiet`."""
 
     def tell(message: str) -> None:
         if sys.stderr.isatty():
             print("\r\x1b[K", end="", file=sys.stderr)
         if not quiet:
-            say(message)
+            print_message(message)
 
     return tell
 
@@ -77,34 +77,34 @@ def teller(quiet: bool) -> Callable[[str], None]:
 def load_translator(
     path: Path, *others: Path, device: str, precision: Any = "auto", draft: Path | None = None
 ) -> Translator:
-    """The translator at `path`, or the ensemble; what it warns of goes to stderr."""
+    """Load a translator, or several models as an ensemble; its warnings go to stderr."""
     from dragoman.inference import load
 
     if precision not in ("auto", "int8", "float32"):
         raise ConfigError(f"--precision {precision}: there are auto, int8 and float32")
     translator = load(path, *others, device=device, precision=precision, draft=draft)
-    translator.warn = say
+    translator.warn = print_message
     return translator
 
 
 def load_parser(paths: list[Path], device: str, precision: Any = "auto") -> Parser:
-    """The parser at a path, or an ensemble; what it warns of goes to stderr."""
+    """Load a parser, or several models as an ensemble; its warnings go to stderr."""
     from dragoman.inference import parser
 
     found = parser.load_parser(*paths, device=device, precision=precision)
-    found.warn = say
+    found.warn = print_message
     return found
 
 
 def load_system(path: Path | None, device: str) -> Translator | list[str] | None:
-    """A translator if `path` is a directory, translations if it is a file."""
+    """Load the translator in a directory, or read the translations in a file."""
     if path is None:
         return None
     return load_translator(path, device=device) if path.is_dir() else list(read_lines([path]))
 
 
 def read_lines(files: Sequence[Path]) -> Iterator[str]:
-    """The lines of these files one after another; "-" is stdin."""
+    """Yield the lines of these files one after another; "-" is stdin."""
     from dragoman.data.readers.parallel import open_text
 
     for file in files:
@@ -112,8 +112,8 @@ def read_lines(files: Sequence[Path]) -> Iterator[str]:
 
 
 @contextmanager
-def counter(what: str = "pairs") -> Iterator[Any]:
-    """A progress callback: a counter on a terminal, a line now and then elsewhere."""
+def progress_counter(what: str = "pairs") -> Iterator[Any]:
+    """Give a progress callback that shows a counter on a terminal, and lines elsewhere."""
     terminal = sys.stderr.isatty()
     last = time.monotonic()
     shown = False
@@ -135,19 +135,19 @@ def counter(what: str = "pairs") -> Iterator[Any]:
         print("\r\x1b[K", end="", file=sys.stderr)
 
 
-def show(what: object) -> None:
+def print_result(what: object) -> None:
     """Write a result: text as it is, anything else as JSON."""
     text = what if isinstance(what, str) else json.dumps(what, ensure_ascii=False, indent=2)
     print(text, flush=sys.stdout.isatty())
 
 
-def plain(value: object) -> str:
-    """A value for people."""
+def format_value(value: object) -> str:
+    """Return a value as people read it."""
     if isinstance(value, dict):
-        return ", ".join(f"{key} {plain(item)}" for key, item in value.items())
+        return ", ".join(f"{key} {format_value(item)}" for key, item in value.items())
     return f"{value:.2f}" if isinstance(value, float) else str(value)
 
 
-def say(message: str) -> None:
-    """Tell the user something that is no result."""
+def print_message(message: str) -> None:
+    """Print a message to the user on stderr, where results do not go."""
     print(f"dragoman: {message}", file=sys.stderr)

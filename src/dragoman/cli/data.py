@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dragoman.cli.console import counter, read_config, show
+from dragoman.cli.console import print_result, progress_counter, read_config
 from dragoman.cli.options import (
     Add,
     Files,
@@ -59,7 +59,7 @@ def prepare(
     from dragoman.text.tokenizer import Tokenizer
 
     config = read_config(preset, set_, languages, files, task)
-    with counter() as progress:
+    with progress_counter() as progress:
         prepared = prepare_corpus(
             open_corpus(files, config.data, add or ()),
             out,
@@ -69,7 +69,7 @@ def prepare(
             workers=workers,
             progress=progress,
         )
-    show(prepared.report.to_json() if as_json else "\n".join(prepared.lines()))
+    print_result(prepared.report.to_json() if as_json else "\n".join(prepared.lines()))
 
 
 def doctor(
@@ -97,7 +97,7 @@ def doctor(
 
     config = read_config(preset, set_, languages, files)
     refuse_parsing(config, "the doctor examines parallel text; dragoman prepare reports on trees")
-    with counter() as progress:
+    with progress_counter() as progress:
         diagnosis = examine(
             open_corpus(files, config.data, add or ()),
             config=config,
@@ -106,7 +106,7 @@ def doctor(
             tokenizer=Tokenizer.load(tokenizer) if tokenizer else None,
             progress=progress,
         )
-    show(diagnosis.to_json() if as_json else "\n".join(diagnosis.lines()))
+    print_result(diagnosis.to_json() if as_json else "\n".join(diagnosis.lines()))
     if diagnosis.has_errors:
         raise typer.Exit(2)
 
@@ -131,7 +131,7 @@ def tokenizer_train(
     learned = Tokenizer.train((side for pair in pairs for side in pair[:2]), config.tokenizer)
     with atomic_directory(out) as directory:
         learned.save(directory)
-    show(f"{out}: {learned.kind}, {len(learned):,} pieces")
+    print_result(f"{out}: {learned.kind}, {len(learned):,} pieces")
 
 
 @tokenizer_app.command("encode")
@@ -146,7 +146,7 @@ def tokenizer_encode(
     tokenizer = Tokenizer.load(directory)
     for line in open_text("-"):
         found = tokenizer.encode(line)
-        show(" ".join(map(str, found) if ids else tokenizer.pieces(found)))
+        print_result(" ".join(map(str, found) if ids else tokenizer.pieces(found)))
 
 
 @tokenizer_app.command("decode")
@@ -160,7 +160,7 @@ def tokenizer_decode(
     tokenizer = Tokenizer.load(directory)
     for number, line in enumerate(open_text("-"), 1):
         try:
-            show(tokenizer.decode(int(word) for word in line.split()))
+            print_result(tokenizer.decode(int(word) for word in line.split()))
         except ValueError:
             raise DataError(
                 f"standard input, line {number}: not ids; give what encode --ids printed"

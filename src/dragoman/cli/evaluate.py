@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dragoman.cli.console import load_parser, load_system, load_translator, read_lines, show
+from dragoman.cli.console import load_parser, load_system, load_translator, print_result, read_lines
 from dragoman.cli.options import Device, Json, With
 from dragoman.errors import ConfigError
 
@@ -42,9 +42,9 @@ def evaluate(
     device: Device = "auto",
     as_json: Json = False,
 ) -> None:
-    """BLEU, chrF and TER with sacreBLEU's signatures, and perplexity.
+    """Score a model: BLEU, chrF and TER with sacreBLEU's signatures, and perplexity.
 
-    Of trees (--task parsing): precision, recall and F1 of labelled brackets by EVALB's rules.
+    With --task parsing: precision, recall and F1 of labelled brackets by EVALB's rules.
     """
     from dragoman.evaluation.evaluate import evaluate as measure
     from dragoman.system.atomic_files import atomic_write
@@ -54,13 +54,13 @@ def evaluate(
     if (model is None) == (hypotheses is None):
         raise ConfigError("give a model, or --hypotheses with translations, and not both")
     if model is None and with_:
-        raise ConfigError("--with is more of a model; give the model as well")
+        raise ConfigError("--with adds models to a first one; give that as well")
     models = [model, *(with_ or ())] if model is not None else []
     if task == "parsing":
         given = {"source": source, "against": against, "tokenize": tokenize, "lowercase": lowercase}
         for name, value in given.items():
             if value:
-                raise ConfigError(f"--{name} means nothing to trees; leave it out")
+                raise ConfigError(f"--{name} does not apply to trees; leave it out")
         _evaluate_parser(
             models,
             reference,
@@ -76,7 +76,7 @@ def evaluate(
     if task != "translation":
         raise ConfigError(f"--task {task}: there are translation and parsing")
     if evalb is not None:
-        raise ConfigError("--evalb is of trees; add --task parsing")
+        raise ConfigError("--evalb applies to trees; add --task parsing")
     if source is None and (model is not None or (against is not None and against.is_dir())):
         raise ConfigError("--source is needed: the file to translate")
     found = measure(
@@ -93,7 +93,7 @@ def evaluate(
     )
     if out is not None:
         atomic_write(out, "".join(f"{line}\n" for line in found.hypotheses))
-    show(found.to_json() if as_json else str(found))
+    print_result(found.to_json() if as_json else str(found))
 
 
 def _evaluate_parser(
@@ -108,7 +108,7 @@ def _evaluate_parser(
     device: str,
     as_json: bool,
 ) -> None:
-    """Labelled bracketing by EVALB's rules, of a parser or of trees that are there already."""
+    """Score the brackets of a parser, or of trees in a file, by EVALB's rules."""
     from dragoman.evaluation.bracket_f1 import clean_trees, evaluate_trees
     from dragoman.system.atomic_files import atomic_write
     from dragoman.trees.bracketing import bracketing
@@ -126,4 +126,4 @@ def _evaluate_parser(
         trees, scores = evaluate_trees(guesses, gold, rules)
     if out is not None:
         atomic_write(out, "".join(f"{bracketing(tree) if tree else ''}\n" for tree in trees))
-    show(scores.to_json() if as_json else str(scores))
+    print_result(scores.to_json() if as_json else str(scores))

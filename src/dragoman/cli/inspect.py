@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dragoman.cli.console import load_translator, show
+from dragoman.cli.console import load_translator, print_result
 from dragoman.cli.options import Device, Model
 from dragoman.errors import ConfigError
 
@@ -35,7 +35,7 @@ def inspect(
     translator = load_translator(model, device=device)
     page = translator.inspect(sentence, translation=translation)
     page.save(out)
-    show(f"{out}: {out.stat().st_size / 1e6:.1f} MB")
+    print_result(f"{out}: {out.stat().st_size / 1e6:.1f} MB")
 
 
 def plot(
@@ -45,4 +45,4 @@ def plot(
     """Draw the curves of a run: loss, BLEU or F1, learning rate, speed."""
     from dragoman.inspection.training_curves import draw_curves
 
-    show(str(draw_curves(runs if len(runs) > 1 else runs[0], out)))
+    print_result(str(draw_curves(runs if len(runs) > 1 else runs[0], out)))

@@ -1,4 +1,4 @@
-"""Translating at a prompt: a line in, its translation out, and a few words that begin with “:”."""
+"""Translating at a prompt: lines are translated, and commands begin with a colon."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from dragoman.errors import ConfigError, DragomanError
 if TYPE_CHECKING:
     from dragoman.inference import Translation, Translator
 
-__all__ = ["Session", "converse", "history_file", "kept_history"]
+__all__ = ["Session", "history_file", "persistent_history", "run_prompt"]
 
-KEPT: Final = 1000
+HISTORY_LINES: Final = 1000
 """Lines of history."""
 HELP: Final = """\
 a line       is translated
@@ -28,14 +28,14 @@ a line       is translated
 
 
 class Session:
-    """What has been set at the prompt, and what becomes of a line."""
+    """Remember what was set at the prompt, and answer each line."""
 
     def __init__(self, translator: Translator, options: dict[str, Any]) -> None:
         """`options` are those of `Translator.translate` that hold for every line."""
         self._translator, self._options = translator, dict(options)
 
     def answer(self, line: str) -> str | None:
-        """What to print for a line, "" for nothing; None: the user leaves."""
+        """Return what to print for a line, "" for nothing, or None if the user leaves."""
         line = line.strip()
         if not line:
             return ""
@@ -56,7 +56,7 @@ class Session:
                 return self._number("beam", ":beam", value, "hypotheses kept")
             case "align":
                 return self._align()
-        raise ConfigError(f":{name}: there is no such word; :help lists them")
+        raise ConfigError(f":{name}: there is no such command; :help lists them")
 
     def _number(self, option: str, word: str, value: str, what: str) -> str:
         if not (value.strip().isascii() and value.strip().isdigit() and 1 <= int(value) <= 100):
@@ -69,7 +69,9 @@ class Session:
 
     def _align(self) -> str:
         if not self._translator.aligns:
-            raise ConfigError("this model has no attention to its source to read an alignment off")
+            raise ConfigError(
+                "this model has no attention to its source, so there are no alignments"
+            )
         self._options["align"] = on = not self._options.get("align")
         return "alignments are shown" if on else "alignments are no longer shown"
 
@@ -82,7 +84,7 @@ class Session:
         return "\n".join(lines)
 
     def _alignment(self, source: str, one: Translation) -> list[str]:
-        """Each word of the translation, with the words it comes from."""
+        """Return a line for each word of the translation, with the words it comes from."""
         if not self._options.get("align"):
             return []
         read, said = source.split(), one.text.split()
@@ -94,7 +96,7 @@ class Session:
         return [f"    {word:{width}}  {' '.join(origin)}".rstrip() for word, origin in pairs]
 
 
-def converse(
+def run_prompt(
     translator: Translator,
     options: dict[str, Any],
     *,
@@ -103,9 +105,9 @@ def converse(
 ) -> None:
     """Ask for lines and answer them until the user leaves; an error ends a line only."""
     if not sys.stdin.isatty():
-        raise ConfigError("-i talks to a terminal, and stdin is none; leave it out for lines")
+        raise ConfigError("-i needs a terminal; leave it out to translate the lines of stdin")
     session = Session(translator, options)
-    with kept_history(history_file()):
+    with persistent_history(history_file()):
         while True:
             try:
                 line = input(_prompt(translator))
@@ -116,7 +118,7 @@ def converse(
                 write("")
                 return
             except UnicodeDecodeError:
-                complain("dragoman: that was no UTF-8; type it again")
+                complain("dragoman: that was not UTF-8; type it again")
                 continue
             try:
                 answer = session.answer(line)
@@ -138,22 +140,22 @@ def _prompt(translator: Translator) -> str:
 
 
 def history_file() -> Path:
-    """Where the lines are kept, in the user's directory for such things."""
+    """Return the file in which typed lines are kept, below the user's state directory."""
     home = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     return Path(home) / "dragoman" / "history"
 
 
 @contextmanager
-def kept_history(file: Path) -> Iterator[None]:
-    """Lines can be edited and recalled; those of before too, as far as they can be kept."""
+def persistent_history(file: Path) -> Iterator[None]:
+    """Let lines be edited and recalled, those of earlier sessions too where a file can be kept."""
     try:
         import readline
-    except ImportError:  # not everywhere is there one
+    except ImportError:  # some Pythons are built without it
         yield
         return
     with suppress(OSError):
         readline.read_history_file(file)
-    readline.set_history_length(KEPT)
+    readline.set_history_length(HISTORY_LINES)
     try:
         yield
     finally:

@@ -21,7 +21,7 @@ from dragoman.cli import (
     translate,
     workflows,
 )
-from dragoman.cli.console import say, show
+from dragoman.cli.console import print_message, print_result
 from dragoman.cli.options import PairedFilesCommand
 from dragoman.cli.paper import paper_app
 from dragoman.errors import DragomanError
@@ -77,7 +77,7 @@ def _print_version(asked: bool) -> None:
     if asked:
         from dragoman import __version__
 
-        show(f"dragoman {__version__}")
+        print_result(f"dragoman {__version__}")
         raise typer.Exit
 
 
@@ -101,7 +101,7 @@ def main() -> NoReturn:
         status = app(prog_name="dragoman", standalone_mode=False)
         sys.stdout.flush()
     except DragomanError as error:
-        say(str(error))
+        print_message(str(error))
         sys.exit(2)
     except UsageError as error:
         _exit_with_usage(error)
@@ -113,7 +113,7 @@ def main() -> NoReturn:
     except OSError as error:  # most likely standard output, on a full disk
         from dragoman.system.atomic_files import reason
 
-        say(f"{error.filename or 'standard output'}: {reason(error)}")
+        print_message(f"{error.filename or 'standard output'}: {reason(error)}")
         sys.exit(2)
     sys.exit(status or 0)
 
@@ -128,5 +128,5 @@ def _exit_with_usage(error: Any) -> NoReturn:
     message = message[:1].lower() + message[1:].replace(". Did you mean", "; did you mean")
     if not message.endswith("?"):
         message += f"; see {error.ctx.command_path if error.ctx else 'dragoman'} --help"
-    say(message)
+    print_message(message)
     sys.exit(2)

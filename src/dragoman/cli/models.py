@@ -1,4 +1,4 @@
-"""The commands about model directories: what they hold, other forms of them, other runtimes."""
+"""The commands on model directories: describe, quantise, export and import them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dragoman.cli.console import counter, plain, read_lines, say, show
+from dragoman.cli.console import (
+    format_value,
+    print_message,
+    print_result,
+    progress_counter,
+    read_lines,
+)
 from dragoman.cli.options import Json, Model
 from dragoman.config import Config
 from dragoman.data.prepare import Prepared
@@ -43,12 +49,12 @@ def info(
     A model, a run or a prepared corpus.
     """
     facts = describe(path)
-    lines = (f"{key.replace('_', ' ')}: {plain(value)}" for key, value in facts.items())
-    show(facts if as_json else "\n".join(lines))
+    lines = (f"{key.replace('_', ' ')}: {format_value(value)}" for key, value in facts.items())
+    print_result(facts if as_json else "\n".join(lines))
 
 
 def describe(path: Path) -> dict[str, Any]:
-    """The facts of a model, a run or a prepared corpus."""
+    """Return what there is to say of a model, a run or a prepared corpus."""
     if (path / "run.json").exists():
         return _run(path)
     if (path / "report.json").exists():
@@ -62,7 +68,7 @@ def _model(path: Path) -> dict[str, Any]:
     languages = loaded.config.data.languages
     actions = loaded.tokenizer.actions
     task = (
-        {"languages": " → ".join(languages) if languages else "not told"}
+        {"languages": " → ".join(languages) if languages else "not stated"}
         if actions is None
         else {"task": "parsing", "actions": f"{len(actions)} ({actions.order.name})"}
     )
@@ -110,13 +116,13 @@ def _prepared(path: Path) -> dict[str, Any]:
 
 def quantize(model: Model) -> None:
     """Round a model's weights to int8, once, so that a CPU loads and translates sooner."""
-    from dragoman.inference.cpu import quantize as write
+    from dragoman.inference.cpu import write_int8_file as write
     from dragoman.model_directory import open_model
 
     loaded = open_model(model)
     file = write(loaded)
     before = loaded.weights.stat().st_size
-    show(f"{file}: {file.stat().st_size / 1e6:,.1f} MB, of {before / 1e6:,.1f} MB")
+    print_result(f"{file}: {file.stat().st_size / 1e6:,.1f} MB, of {before / 1e6:,.1f} MB")
 
 
 def shortlist(
@@ -148,7 +154,7 @@ def shortlist(
 
     loaded = open_model(model)
     check_supports_shortlist(loaded)
-    with counter() as progress, _open_or_prepare(loaded, files, progress) as data:
+    with progress_counter() as progress, _open_or_prepare(loaded, files, progress) as data:
         if not len(data.valid):
             raise DataError(f"{data.path}: has no validation pairs to try a shortlist on")
         made = make_shortlist(loaded, data, common=common, most=most, progress=progress)
@@ -158,16 +164,16 @@ def shortlist(
         ]
     file = write_shortlist(loaded, made, {"tried": figures})
     if as_json:
-        show({"file": str(file), "common": len(made.common), "tried": figures})
+        print_result({"file": str(file), "common": len(made.common), "tried": figures})
         return
     listed = len(made.targets) / (len(made.starts) - 1)
-    show(
+    print_result(
         f"{file}: {file.stat().st_size / 1e6:,.1f} MB; {len(made.common):,} pieces for all, "
         f"{listed:.1f} for each piece of a source"
     )
     for one in figures:
         name = "greedy" if one["beam"] == 1 else f"beam {one['beam']}"
-        show(
+        print_result(
             f"{name}: of {one['sentences']:,} translations {one['changed']:,} change, BLEU "
             f"{one['BLEU']:.2f} to {one['BLEU with it']:.2f}, {one['speed']:.2f} times as fast"
         )
@@ -175,7 +181,7 @@ def shortlist(
 
 @contextmanager
 def _open_or_prepare(loaded: LoadedModel, files: list[Path], progress: Any) -> Iterator[Prepared]:
-    """A corpus in the model's pieces: the one that is there, or one that is made for now."""
+    """Open a prepared corpus, or prepare one in the model's pieces in a temporary directory."""
     from dragoman.data.prepare import Prepared, prepare
     from dragoman.data.readers.open_corpus import open_corpus, sets_of
 
@@ -236,7 +242,7 @@ def export(
         path = Path(model)
         config = Config.load(path / "config.toml") if path.is_dir() else load_preset(model)
         check_fit(config, to)
-        show(f"{model} can be exported to {to}")
+        print_result(f"{model} can be exported to {to}")
         return
     from dragoman.interop.export import export as export_model
     from dragoman.model_directory import load_model
@@ -247,8 +253,8 @@ def export(
     options = {"quantization": quantization} if quantization is not None else {}
     texts = list(read_lines(sample)) if sample else []
     found = export_model(loaded, directory, to, texts=texts, **options)
-    say(f"compared with {to}: {found}")
-    show(str(directory))
+    print_message(f"compared with {to}: {found}")
+    print_result(str(directory))
 
 
 def import_model(
@@ -269,5 +275,5 @@ def import_model(
 
     texts = list(read_lines(sample)) if sample else []
     found = import_marian(source, directory, texts=texts)
-    say(f"compared with huggingface: {found}")
-    show(str(directory))
+    print_message(f"compared with huggingface: {found}")
+    print_result(str(directory))

@@ -1,4 +1,4 @@
-"""`dragoman paper`: a command for each table and figure of the paper."""
+"""The commands of `dragoman paper`: one for each table, and one for the figures."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dragoman.cli.console import load_translator, say, show
+from dragoman.cli.console import load_translator, print_message, print_result
 from dragoman.cli.options import Device, Json, PairedFilesCommand
 from dragoman.errors import ConfigError
 
@@ -30,15 +30,15 @@ HERE = Path("runs/paper")
 
 
 def _keep(out: Path, name: str, table: dict[str, Any]) -> None:
-    """Put results where the report finds them."""
+    """Write results where the report finds them."""
     from dragoman.system.atomic_files import atomic_write
 
     atomic_write(out / f"{name}.json", json.dumps(table, indent=2, ensure_ascii=False) + "\n")
 
 
 def _tell(out: Path, text: str, table: dict[str, Any], picture: Path, as_json: bool) -> None:
-    show(table if as_json else text)
-    say(f"{picture} and the figures behind it are in {out}")
+    print_result(table if as_json else text)
+    print_message(f"{picture} and the figures behind it are in {out}")
 
 
 @paper_app.command()
@@ -49,7 +49,7 @@ def table1(
     device: Device = "cpu",
     as_json: Json = False,
 ) -> None:
-    """What a layer costs: operations, time, sequential steps, paths.
+    """Measure what a layer costs: operations, time, sequential steps, path lengths.
 
     About two minutes on two cores.
     """
@@ -60,7 +60,7 @@ def table1(
         [n for n in table.LENGTHS if n <= longest],
         [d for d in table.WIDTHS if d <= widest],
         device=pick_device(device),
-        say=say,
+        say=print_message,
     )
     picture = out / "table1.png"
     _keep(out, "table1", found.to_json())
@@ -86,7 +86,7 @@ def table2(
     out: Out = HERE,
     as_json: Json = False,
 ) -> None:
-    """Every model on the same data, at equal parameters and at equal FLOPs.
+    """Train every model on the same data, at equal parameters and at equal FLOPs.
 
     Without --data on the phrasebook, a quarter of an hour or more on two cores. Interrupted, it is
     continued by the same command.
@@ -95,7 +95,7 @@ def table2(
 
     contenders = _contenders(model or [])
     asked = {"parameters": parameters, "steps": steps, "jobs": jobs}
-    given: dict[str, Any] = {"say": say, "contenders": contenders}
+    given: dict[str, Any] = {"print_message": print_message, "contenders": contenders}
     given |= {name: value for name, value in asked.items() if value is not None}
     if data is None:
         name = "table2-phrasebook"
@@ -113,7 +113,7 @@ def table2(
 
 
 def _contenders(names: list[str]) -> Any:
-    """All rows, or those of these names; the Transformer, which sets the FLOPs, always."""
+    """Return all rows, or those named and the Transformer, which sets the FLOPs."""
     from dragoman.paper.table2.measurement import CONTENDERS
 
     known = [one.name for one in CONTENDERS]
@@ -124,7 +124,7 @@ def _contenders(names: list[str]) -> Any:
 
 
 def _budget(data: Path, given: dict[str, Any]) -> dict[str, Any]:
-    """What was not given is as the corpus's own config says."""
+    """Fill in what was not given from the corpus's own config."""
     from dragoman.data.prepare import Prepared
     from dragoman.models import count_parameters
 
@@ -145,7 +145,7 @@ def table3(
     out: Out = HERE,
     as_json: Json = False,
 ) -> None:
-    """The Transformer's variations: parameters at the paper's size, scores at a smaller one.
+    """Compare the Transformer's variations: parameters at the paper's size, scores at a smaller.
 
     Without --data only the parameters. Interrupted, it is continued by the same command.
     """
@@ -153,7 +153,7 @@ def table3(
 
     if data is None:
         counted = table.count_grid(table.counts())
-        show(_as_json(counted) if as_json else counted.text())
+        print_result(_as_json(counted) if as_json else counted.text())
         return
     name = f"table3-{data.resolve().name}"
     found = table.measure(
@@ -163,7 +163,7 @@ def table3(
         steps=steps,
         rows=row or (),
         jobs=1 if jobs is None else jobs,
-        say=say,
+        say=print_message,
     )
     picture = out / f"{name}.png"
     _keep(out, name, found.to_json())
@@ -195,7 +195,7 @@ def figures(
     device: Device = "auto",
     out: Out = HERE,
 ) -> None:
-    """Figures 3 to 5, positions, the learning rate, and why √d_k."""
+    """Draw Figures 3 to 5, positions, the learning rate, and why √d_k."""
     from dragoman.paper.figures.all_figures import draw_all
 
     translator = None if model is None else load_translator(model, device=device)
@@ -210,15 +210,15 @@ def figures(
         pieces=pieces,
     )
     for path in drawn:
-        show(str(path))
+        print_result(str(path))
 
 
 @paper_app.command()
 def report(out: Out = HERE) -> None:
-    """One page of all that was measured, beside the paper's figures."""
+    """Write one page of all that was measured, beside the paper's figures."""
     from dragoman.paper.report import write_report
 
-    show(str(write_report(out)))
+    print_result(str(write_report(out)))
 
 
 Trees = Annotated[
@@ -266,7 +266,7 @@ def table4(
     out: Out = HERE,
     as_json: Json = False,
 ) -> None:
-    """Constituency parsers: F1, speed and size beside the paper's.
+    """Train and score constituency parsers: F1, speed and size beside the paper's.
 
     Without trees only the paper's rows. The Wall Street Journal's trees are the LDC's (LDC99T42)
     and need its licence; Dragoman does not carry them. Interrupted, it is continued by the same
@@ -276,7 +276,7 @@ def table4(
 
     if not (trees or valid or test or wsj or preset or model or trees_of):
         shown = table.paper_grid()
-        show(_as_json(shown) if as_json else f"{shown.text()}\n{table.LICENCE}")
+        print_result(_as_json(shown) if as_json else f"{shown.text()}\n{table.LICENCE}")
         return
     if wsj is not None and (trees or valid or test):
         raise ConfigError("--wsj has its own --trees, --valid and --test; leave them out")
@@ -294,7 +294,7 @@ def table4(
         trees=_named("--trees-of", trees_of or []),
         search=search,
         jobs=1 if jobs is None else jobs,
-        say=say,
+        say=print_message,
         command=_again(
             {"--trees": trees, "--valid": valid, "--test": test, "--wsj": [wsj] if wsj else []},
             {"--preset": preset, "--set": assignments, "--model": model, "--trees-of": trees_of},
@@ -308,7 +308,7 @@ def table4(
 
 
 def _named(option: str, texts: list[str]) -> dict[str, Path]:
-    """What stands after the names that an option gives."""
+    """Return the paths of an option whose values are NAME=PATH, by name."""
     found: dict[str, Path] = {}
     for text in texts:
         name, equals, path = text.partition("=")
@@ -325,7 +325,7 @@ def _again(
     texts: Mapping[str, Sequence[str] | None],
     flags: Mapping[str, bool],
 ) -> str:
-    """The command with these options."""
+    """Return the command line that has these options."""
     words = ["dragoman", "paper", "table4"]
     for option, values in (*files.items(), *texts.items()):
         words += [word for value in values or () for word in (option, str(value))]

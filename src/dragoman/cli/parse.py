@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dragoman.cli.console import load_parser, read_lines, show
+from dragoman.cli.console import load_parser, print_result, read_lines
 from dragoman.cli.options import Device, Json, Precision, Tokenized, Window
 from dragoman.errors import ConfigError
 
@@ -72,17 +72,17 @@ def _show(number: int, found: Parse | None, *, several: bool, pretty: bool, as_j
     from dragoman.trees.drawing import tree_text
 
     if as_json:
-        show(json.dumps(found and found.to_dict(), ensure_ascii=False))
+        print_result(json.dumps(found and found.to_dict(), ensure_ascii=False))
     elif found is None:
-        show("")
+        print_result("")
     elif pretty:
         for one in (found, *found.alternatives):
-            show(tree_text(one.tree, shutil.get_terminal_size((100, 24)).columns) + "\n")
+            print_result(tree_text(one.tree, shutil.get_terminal_size((100, 24)).columns) + "\n")
     elif several:
         for one in (found, *found.alternatives):
-            show(f"{number}\t{one.score:.4f}\t{bracketing(one.tree)}")
+            print_result(f"{number}\t{one.score:.4f}\t{bracketing(one.tree)}")
     else:
-        show(bracketing(found.tree))
+        print_result(bracketing(found.tree))
 
 
 def _draw(found: Parse, path: Path) -> None:

@@ -47,7 +47,7 @@ def serve(
     precision: Precision = "auto",
     shortlist: Shortlist = False,
 ) -> None:
-    """Serve models over HTTP, in LibreTranslate's dialect, DeepL's and our own; docs/serving.md."""
+    """Serve models over HTTP: LibreTranslate's API, DeepL's and our own; docs/serving.md."""
     try:
         from dragoman.serve.server import serve as run
     except ModuleNotFoundError as error:

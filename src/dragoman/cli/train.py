@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dragoman.cli.console import counter, read_config, show
+from dragoman.cli.console import print_result, progress_counter, read_config
 from dragoman.cli.options import Json, Languages, Quiet, Set, Task, TaskPreset, Valid
 from dragoman.errors import ConfigError
 
@@ -56,7 +56,7 @@ def train(
         outcome = runs.resume(resume, set_ or (), quiet=quiet)
     else:
         config = read_config(preset, set_, languages, files or [], task)
-        with counter() as progress:
+        with progress_counter() as progress:
             outcome = runs.train(
                 config,
                 *(files or ()),
@@ -69,7 +69,7 @@ def train(
     if outcome.signal is not None:
         raise typer.Exit(128 + outcome.signal)
     if outcome.model is not None:
-        show(
+        print_result(
             {"run": str(outcome.run), "model": str(outcome.model), "steps": outcome.step}
             | {"seconds": round(outcome.seconds, 1), "score": outcome.score}
             | {"perplexity": outcome.perplexity}
@@ -88,7 +88,7 @@ def average(
     """Average checkpoints into a model (§6.1)."""
     from dragoman.training.checkpoints.averaging import average as average_models
 
-    show(average_models(paths, out, last=last))
+    print_result(average_models(paths, out, last=last))
 
 
 def presets(
@@ -100,7 +100,7 @@ def presets(
 
     if name is not None:
         config = configs.load_preset(name)
-        show(config.to_dict() if as_json else config.to_toml())
+        print_result(config.to_dict() if as_json else config.to_toml())
         return
     from dragoman.models import count_parameters
 
@@ -112,13 +112,13 @@ def presets(
         rows.append((preset, count, paper, configs.preset_title(preset)))
     if as_json:
         keys = ("name", "parameters", "paper_millions", "title")
-        show([dict(zip(keys, row, strict=True)) for row in rows])
+        print_result([dict(zip(keys, row, strict=True)) for row in rows])
         return
     width = max(len(row[0]) for row in rows)
-    show(f"{'preset':{width}}  {'parameters':>10}  {'paper':>5}")
+    print_result(f"{'preset':{width}}  {'parameters':>10}  {'paper':>5}")
     for preset, count, paper, title in rows:
         shown = f"{paper:.0f}M" if paper else ""
-        show(f"{preset:{width}}  {count / 1e6:9.2f}M  {shown:>5}  {title}")
+        print_result(f"{preset:{width}}  {count / 1e6:9.2f}M  {shown:>5}  {title}")
 
 
 def demo(

@@ -1,4 +1,4 @@
-"""The commands that translate, score translations, and say what else one could be."""
+"""The commands that translate, score given translations, and list alternatives."""
 
 from __future__ import annotations
 
@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
-from dragoman.cli.console import counter, load_translator, read_lines, say, show
+from dragoman.cli.console import (
+    load_translator,
+    print_message,
+    print_result,
+    progress_counter,
+    read_lines,
+)
 from dragoman.cli.options import Device, Json, Model, Precision, Shortlist, Window, With
 from dragoman.errors import ConfigError, DataError, ModelError
 
@@ -112,7 +118,7 @@ def translate(
 
         options["glossary"] = Glossary.read(glossary)
     if interactive and (files or engine or sample or alignments or as_json):
-        raise ConfigError("-i talks to you; leave out files, --engine, --sample, files to write")
+        raise ConfigError("-i translates at a prompt; leave out files, --engine, --sample, --json")
     if engine is not None:
         if n_best > 1 or sample or align or alignments:
             raise ConfigError(
@@ -140,16 +146,16 @@ def translate(
     if shortlist:
         translator.use_shortlist()
     if draft is not None and (beam or translator.config.search.beam) != 1:
-        raise ConfigError("--draft is of greedy search; say --beam 1")
+        raise ConfigError("--draft works with greedy search only; add --beam 1")
     if (align or alignments) and not translator.aligns:
         option = "--align" if align else "--alignments"
         raise ModelError(
-            f"{model}: has no attention to its source to read an alignment off; leave out {option}"
+            f"{model}: has no attention to its source, so no alignments; leave out {option}"
         )
     if interactive:
-        from dragoman.cli.interactive import converse
+        from dragoman.cli.interactive import run_prompt
 
-        converse(translator, options)
+        run_prompt(translator, options)
         return
     if sample:
         options["sampling"] = _sampling(
@@ -169,12 +175,12 @@ def translate(
     with _written(alignments) as file:
         for number, translation in enumerate(found, 1):
             if as_json:
-                show(json.dumps(translation.to_dict(), ensure_ascii=False))
+                print_result(json.dumps(translation.to_dict(), ensure_ascii=False))
             elif several:
                 for one in (translation, *translation.alternatives):
-                    show(f"{number}\t{one.score:.4f}\t{one.text}")
+                    print_result(f"{number}\t{one.score:.4f}\t{one.text}")
             else:
-                show(translation.text)
+                print_result(translation.text)
             if file is not None:
                 file.write(f"{translation.pharaoh}\n")
 
@@ -189,7 +195,7 @@ def score(
     device: Device = "auto",
     as_json: Json = False,
 ) -> None:
-    """Log-probabilities of translations, a line each.
+    """Print the log-probability of each given translation.
 
     With --json also the score, which search ranks by.
     """
@@ -202,13 +208,13 @@ def score(
         )
     for one in translator.score(sources, targets, length_penalty=length_penalty):
         if as_json:
-            show(json.dumps(one.to_dict(tokens=tokens), ensure_ascii=False))
+            print_result(json.dumps(one.to_dict(tokens=tokens), ensure_ascii=False))
         elif tokens:
             pieces = zip(one.tokens, one.log_probs, strict=True)
             listed = " ".join(f"{piece} {price:.4f}" for piece, price in pieces)
-            show(f"{one.log_prob:.4f}\t{listed}")
+            print_result(f"{one.log_prob:.4f}\t{listed}")
         else:
-            show(f"{one.log_prob:.4f}")
+            print_result(f"{one.log_prob:.4f}")
 
 
 def alternatives(
@@ -220,14 +226,14 @@ def alternatives(
     device: Device = "auto",
     as_json: Json = False,
 ) -> None:
-    """Say which words could come next in a translation, and where each leads."""
+    """List the words that could come next in a translation, and where each leads."""
     found = load_translator(model, *(with_ or ()), device=device).alternatives(text, prefix, count)
     if as_json:
-        show([one.to_dict() for one in found])
+        print_result([one.to_dict() for one in found])
         return
     width = max((len(one.word) for one in found), default=0)
     for one in found:
-        show(f"{one.probability:.4f}  {one.word:{width}}  {one.translation}")
+        print_result(f"{one.probability:.4f}  {one.word:{width}}  {one.translation}")
 
 
 def _sampling(translator: Translator, *, max_extra: int | None, **options: Any) -> SamplingOptions:
@@ -239,7 +245,7 @@ def _sampling(translator: Translator, *, max_extra: int | None, **options: Any) 
 
 @contextmanager
 def _written(path: Path | None) -> Iterator[TextIO | None]:
-    """A file to write, or nothing."""
+    """Open a file to write, or give None."""
     if path is None:
         yield None
         return
@@ -263,7 +269,7 @@ def translate_files(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Translate files and directories in parts that are kept, to files of the same names."""
+    """Translate files and directories to files of the same names, in parts that can be resumed."""
     from dragoman.workflows.bulk import translate_directory
 
     if out is None or not files:
@@ -271,7 +277,7 @@ def translate_files(
             "--engine translates files to files: name them, or a directory, and --out"
         )
     try:
-        with counter("parts") as progress:
+        with progress_counter("parts") as progress:
             found = translate_directory(
                 models,
                 files,
@@ -280,12 +286,12 @@ def translate_files(
                 workers=workers,
                 part=part,
                 device=device,
-                tell=say,
+                tell=print_message,
                 progress=progress,
                 **options,
             )
     except KeyboardInterrupt:
-        say(f"stopped; the same command goes on in {out}")
+        print_message(f"stopped; the same command goes on in {out}")
         raise
     paths = list(map(str, found.files))
-    show(asdict(found) | {"files": paths} if as_json else "\n".join(paths))
+    print_result(asdict(found) | {"files": paths} if as_json else "\n".join(paths))

@@ -1,4 +1,4 @@
-"""The commands that go through several stages and can be stopped between any two moments."""
+"""The commands that run long workflows in stages; each can be stopped and continued."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeVar
 
 import typer
 
-from dragoman.cli.console import counter, show, teller
+from dragoman.cli.console import message_printer, print_result, progress_counter
 from dragoman.cli.options import Json, Quiet, Set, Tokenized
 
 if TYPE_CHECKING:
@@ -21,23 +21,23 @@ __all__ = [
 
 
 class Result(Protocol):
-    """What has been made of a plan."""
+    """The result of a workflow, which may have trained a model."""
 
     @property
     def outcome(self) -> Outcome | None:
-        """Of training, if there was any this time."""
+        """Return how training ended, if the workflow trained a model this time."""
 
 
 R = TypeVar("R", bound=Result)
 
 
-def carry_out(
+def run_workflow(
     do: Callable[..., R], plan: Any, out: Path, *, device: str, quiet: bool, **options: Any
 ) -> R:
-    """Do what of a plan is not done yet in `out`; a signal ends it with a word on how to go on."""
-    tell = teller(quiet)
+    """Run the stages of a plan that `out` does not have yet; if stopped, say how to go on."""
+    tell = message_printer(quiet)
     try:
-        with counter("sentences") as progress:
+        with progress_counter("sentences") as progress:
             found = do(
                 plan, out, device=device, quiet=quiet, tell=tell, progress=progress, **options
             )
@@ -124,16 +124,18 @@ def distill(
         config=load_preset(preset) if preset else None,
         assignments=set_ or (),
     )
-    found = carry_out(teach, plan, out, device=device, quiet=quiet, translate_only=translate_only)
+    found = run_workflow(
+        teach, plan, out, device=device, quiet=quiet, translate_only=translate_only
+    )
     made = found.model or found.pairs
     if as_json:
-        show(
+        print_result(
             {"text": found.text, "missing": found.missing}
             | {"pairs": found.pairs and str(found.pairs)}
             | {"model": found.model and str(found.model)}
         )
     elif made is not None:
-        show(str(made))
+        print_result(str(made))
 
 
 def selftrain(
@@ -220,11 +222,11 @@ def selftrain(
         config=load_preset(preset) if preset else None,
         assignments=set_ or (),
     )
-    found = carry_out(teach, plan, out, device=device, quiet=quiet, parse_only=parse_only)
+    found = run_workflow(teach, plan, out, device=device, quiet=quiet, parse_only=parse_only)
     if as_json:
-        show(
+        print_result(
             {"text": found.text, "automatic": found.automatic, "trees": str(found.trees)}
             | {"model": found.model and str(found.model)}
         )
     else:
-        show(str(found.model or found.trees))
+        print_result(str(found.model or found.trees))

@@ -11,9 +11,9 @@ import pytest
 
 from dragoman.bench.translation import benchmark
 from dragoman.bench.translation.systems import OTHERS, OURS, with_shortlists
-from dragoman.cli.bench import _converted, bench_translate
+from dragoman.cli.bench import _convert_models, bench_translate
 from dragoman.errors import ConfigError, DataError, ModelError
-from dragoman.inference.cpu import why_no_engine
+from dragoman.inference.cpu import why_no_cpu_engine
 from dragoman.model_directory import load_model
 
 from ...conftest import reversals, write_pairs
@@ -65,19 +65,19 @@ def test_without_a_shortlist_there_is_none_to_time(trained: Path, files: list[Pa
         bench(trained, files[0], shortlist=True)
 
 
-def test_a_model_is_converted_once(
+def test_a_model_is_convert_models_once(
     trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("ctranslate2", reason="ctranslate2 is not installed: dragoman[export]")
     loaded = load_model(trained)
-    if why_no_engine(loaded.config.model):
+    if why_no_cpu_engine(loaded.config.model):
         pytest.skip("the kernel of the int8 engine is not compiled")
     path = Path(shutil.copytree(loaded.path, tmp_path / "model"))
     give(path, 1)
     loaded = load_model(path)
     systems = with_shortlists([*OURS, OTHERS["ctranslate2"]])
     for word in ("converted", "converted before"):
-        directories = [path for _, path in _converted(loaded, systems, tmp_path)]
+        directories = [path for _, path in _convert_models(loaded, systems, tmp_path)]
         ours = ["ours-int8", "ours-int8", "model"]
         theirs = ["ctranslate2-int8", "ctranslate2-int8-shortlist"]
         assert [path.name for path in directories] == [*ours, *theirs]
@@ -87,7 +87,7 @@ def test_a_model_is_converted_once(
     assert not (loaded.path / "int8.safetensors").exists(), "nothing is left in the model"
     (tmp_path / "ctranslate2-int8.json").write_text('"another"', encoding="utf-8")
     with pytest.raises(DataError, match="made of another model; choose another --out"):
-        list(_converted(loaded, systems, tmp_path))
+        list(_convert_models(loaded, systems, tmp_path))
 
 
 def test_a_system_that_fails_costs_only_its_own_figures(

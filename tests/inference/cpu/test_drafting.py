@@ -13,9 +13,9 @@ import dragoman
 from dragoman.data.prepare import Prepared, prepare
 from dragoman.data.readers.parallel import corpus
 from dragoman.errors import ConfigError, ModelError
-from dragoman.inference.cpu import Engine, kernel_library
-from dragoman.inference.cpu.allowed_tokens import Ints, Language
-from dragoman.inference.cpu.drafting import DraftedSearch
+from dragoman.inference.cpu import CpuEngine, kernel_library
+from dragoman.inference.cpu.allowed_tokens import AllowedTokens, Ints
+from dragoman.inference.cpu.drafting import SpeculativeSearch
 from dragoman.model_directory import save_model
 from dragoman.models import build
 from dragoman.models.weights import get_weights
@@ -26,7 +26,7 @@ from ...conftest import Result, reversals, write_pairs
 from .rounding import BASE, VOCABULARY, engine, made
 
 pytestmark = pytest.mark.skipif(
-    kernel_library.kernel() is None, reason="the kernel is not compiled"
+    kernel_library.load_kernel() is None, reason="the kernel is not compiled"
 )
 
 SMALL = replace(BASE, encoder_layers=1, decoder_layers=1, d_model=16, d_ff=32)
@@ -41,12 +41,16 @@ def sources(count: int, seed: int = 0, longest: int = 20) -> list[list[int]]:
 
 
 def searched(
-    model: Engine, draft: Engine, sentences: list[list[int]], options: SearchOptions, **more: int
-) -> tuple[list[list[Hypothesis]], DraftedSearch]:
+    model: CpuEngine,
+    draft: CpuEngine,
+    sentences: list[list[int]],
+    options: SearchOptions,
+    **more: int,
+) -> tuple[list[list[Hypothesis]], SpeculativeSearch]:
     """All sentences by one worker in few places, each with as many guesses as it likes."""
     longest = max(map(len, sentences)) + options.max_extra
-    language = Language(1, model._model.projection.outputs)
-    search = DraftedSearch(
+    language = AllowedTokens(1, model._model.projection.outputs)
+    search = SpeculativeSearch(
         model._model,
         options,
         language,
@@ -99,13 +103,13 @@ def test_the_engine_guesses_where_sentences_are_few(monkeypatch: pytest.MonkeyPa
     wanted = plain.search(sentences, options)
     plain.draft = engine(made(SMALL), SMALL)
     used: list[int] = []
-    step = DraftedSearch._step
+    step = SpeculativeSearch._step
 
-    def counted(self: DraftedSearch, active: Ints) -> list[int]:
+    def counted(self: SpeculativeSearch, active: Ints) -> list[int]:
         used.append(1)
         return step(self, active)
 
-    monkeypatch.setattr(DraftedSearch, "_step", counted)
+    monkeypatch.setattr(SpeculativeSearch, "_step", counted)
     assert plain.search(sentences, options) == wanted
     assert not used
     assert [plain.search([one], options)[0] for one in sentences] == wanted
@@ -140,7 +144,7 @@ def test_a_translator_with_a_draft_translates_the_same(
     assert said.out.splitlines() == [one.text for one in found]
     said = command("translate", trained, "--beam", 4, "--draft", draft, stdin=b"a dog\n")
     assert (said.status, said.out) == (2, "")
-    assert "--draft is of greedy search; say --beam 1" in said.err
+    assert "--draft works with greedy search only; add --beam 1" in said.err
 
 
 def test_a_model_of_other_pieces_or_outside_the_engine_is_no_draft(
