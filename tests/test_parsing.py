@@ -426,7 +426,7 @@ def test_a_test_set_must_be_whole(
     fine = files["test"].read_text(encoding="utf-8")
     cases = {
         "(S (NP (NN lost) dog))\n": f"{gold}, line 11, column 18: the word 'dog' stands beside",
-        "(S (-NONE- *))\n": f"{gold}, tree 11: has no words; take it out",
+        "(S (-NONE- *))\n": f"{gold}, tree 11: has no words; remove it",
         "(S (NN dog)\n": f"{gold}, line 11, column 1: this bracket is still open at the end",
     }
     for line, message in cases.items():

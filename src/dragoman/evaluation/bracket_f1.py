@@ -1,4 +1,4 @@
-"""A parser on gold trees: parse their words, and count brackets."""
+"""Bracket F1 of a parser on gold trees, as EVALB counts it."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ __all__ = ["clean_trees", "evaluate_trees"]
 
 
 def clean_trees(lines: Iterable[str], name: str) -> list[Tree]:
-    """The trees in lines, cleaned; unlike a training set, a test set must be whole."""
+    """Read and clean the trees of a test set, in which no tree may be without words."""
     trees: list[Tree] = []
     for number, tree in enumerate(read_trees(lines, name), 1):
         cleaned = clean(tree)
         if cleaned is None:
-            raise DataError(f"{name}, tree {number}: has no words; take it out")
+            raise DataError(f"{name}, tree {number}: has no words; remove it")
         trees.append(cleaned)
     return trees
 
@@ -32,7 +32,7 @@ def evaluate_trees(
     parameters: EvalbParameters = PREDICTED_TAGS,
     **options: Any,
 ) -> tuple[list[Tree | None], BracketScores]:
-    """The trees of a parser, or those that are there already, and how well they match gold ones.
+    """Return a parser's trees, or those given in its place, and how well they match the gold trees.
 
     `options` are those of `Parser.parse`, such as beam.
     """

@@ -1,4 +1,4 @@
-"""A model on a test set: translate it, score it, and compare it with another."""
+"""Evaluation of a model on a test set: translate it, score it, compare it with a baseline."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ __all__ = ["Evaluation", "evaluate"]
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """Everything measured on a test set."""
+    """Hold everything measured on a test set."""
 
     hypotheses: list[str]
     scores: Scores
     perplexity: Perplexity | None
-    """None where there is only a file of translations and no model."""
+    """None if translations were scored and no model was there."""
     comparison: Comparison | None
 
     def to_json(self) -> dict[str, Any]:
-        """What `json.dumps` takes."""
+        """Return a table that `json.dumps` takes."""
         table = self.scores.to_json()
         if self.perplexity is not None:
             table["perplexity"] = self.perplexity.to_json()
@@ -45,8 +45,8 @@ class Evaluation:
         return "\n".join(lines)
 
 
-class _Settings(TypedDict):
-    """What scoring and comparing share."""
+class _ScoreOptions(TypedDict):
+    """Hold the options that `score` and `compare` share."""
 
     lowercase: bool
     tokenize: str | None
@@ -66,31 +66,34 @@ def evaluate(
     metrics: Sequence[str] = METRICS,
     **options: Any,
 ) -> Evaluation:
-    """Score a model, or translations that are there already, against references.
+    """Score a model, or translations made before, against references.
 
-    `options` are those of `Translator.translate`, such as beam. With a `baseline`, model or
-    translations, the difference is tested by paired bootstrap.
+    `options` are those of `Translator.translate`, such as beam. With a `baseline`, a model or its
+    translations, the difference is tested by paired bootstrap resampling.
     """
     if isinstance(system, Translator):
         check_counts({"source lines": source, "references": references})
         language = language or next(iter(system.config.data.languages[1:]), None)
-    hypotheses = _hypotheses(system, source, options)
-    settings = _Settings(lowercase=lowercase, tokenize=tokenize, language=language, metrics=metrics)
+    hypotheses = _translate(system, source, options)
+    settings = _ScoreOptions(
+        lowercase=lowercase, tokenize=tokenize, language=language, metrics=metrics
+    )
     scores = score(hypotheses, references, **settings)
-    surprise = None
+    measured = None
     if isinstance(system, Translator):
         encode = system.tokenizer.encode_batch
-        surprise = perplexity(system.model, encode(source), encode(references))
+        measured = perplexity(system.model, encode(source), encode(references))
     comparison = None
     if baseline is not None:
-        before = _hypotheses(baseline, source, options)
+        before = _translate(baseline, source, options)
         comparison = compare(before, hypotheses, references, **settings)
-    return Evaluation(hypotheses, scores, surprise, comparison)
+    return Evaluation(hypotheses, scores, measured, comparison)
 
 
-def _hypotheses(
+def _translate(
     system: Translator | Sequence[str], source: Sequence[str], options: dict[str, Any]
 ) -> list[str]:
+    """Return the translations of a model, or those that are given in its place."""
     if isinstance(system, Translator):
         return [found.text for found in system.translate_lines(source, **options)]
     return list(system)

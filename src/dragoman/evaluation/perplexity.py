@@ -1,4 +1,4 @@
-"""Perplexity: how surprised a model is by a translation it is shown."""
+"""Perplexity: how improbable a model finds reference translations."""
 
 # B sentences, L length of their rows, N real positions, M model width
 
@@ -15,34 +15,34 @@ from torch.nn import functional
 
 from dragoman.errors import DataError
 from dragoman.models.api import Model
-from dragoman.search.batching import by_length, source_rows, target_rows
+from dragoman.search.batching import length_sorted_batches, source_rows, target_rows
 
 __all__ = ["Perplexity", "perplexity"]
 
 POSITIONS_AT_A_TIME = 1024
-"""Logits of this many positions exist at once, however large the batch."""
+"""Logits of so many positions are in memory at once, however large the batch."""
 
 
 @dataclass(frozen=True, slots=True)
 class Perplexity:
-    """The negative log-likelihood of a test set, without label smoothing."""
+    """Hold the negative log-likelihood of a test set, without label smoothing."""
 
     nll: float
-    """Its sum, in nats."""
+    """The sum over all pieces, in nats."""
     pieces: int
-    """Target pieces, one EOS a sentence included."""
+    """The number of target pieces, one EOS a sentence included."""
 
     @property
     def per_piece(self) -> float:
-        """What the paper's tables give; not comparable between vocabularies."""
+        """Return what the paper's tables give; it is not comparable between vocabularies."""
         return math.exp(self.nll / self.pieces)
 
     def per_word(self, words: int) -> float:
-        """Spread over the words of the text instead: comparable between vocabularies."""
+        """Return the perplexity a word instead, which is comparable between vocabularies."""
         return math.exp(self.nll / words)
 
     def to_json(self) -> dict[str, Any]:
-        """What `json.dumps` takes."""
+        """Return a table that `json.dumps` takes."""
         return {"perplexity": self.per_piece, "nll": self.nll, "pieces": self.pieces}
 
 
@@ -55,9 +55,9 @@ def perplexity(
     batch_tokens: int = 4096,
     device: torch.device | str | None = None,
 ) -> Perplexity:
-    """Teacher-forced over pairs of ids without BOS and EOS, in batches of like length.
+    """Measure perplexity on pairs of ids without BOS and EOS, teacher-forced.
 
-    The model is used without dropout and left as it was; `device` is by default its own.
+    The model is used without dropout and left in its mode; `device` is by default its own.
     """
     if len(source) != len(target):
         raise DataError(
@@ -72,7 +72,7 @@ def perplexity(
     model.eval()
     try:
         lengths = [max(len(s), len(t)) for s, t in zip(source, target, strict=True)]
-        for batch in by_length(lengths, batch_tokens):
+        for batch in length_sorted_batches(lengths, batch_tokens):
             src = source_rows([source[i] for i in batch], where)
             tgt = target_rows([target[i] for i in batch], where)
             wanted = source_rows([target[i] for i in batch], where)  # its pieces, then EOS

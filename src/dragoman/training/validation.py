@@ -22,7 +22,6 @@ from dragoman.search.batching import search_in_batches
 from dragoman.search.constraints.tree_grammar import tree_constraints
 from dragoman.system.atomic_files import atomic_write
 from dragoman.system.memory import is_out_of_memory
-from dragoman.text.languages import bleu_tokenizer
 from dragoman.training.loss import Criterion, TensorBatch
 from dragoman.trees.bracketing import parse_tree
 from dragoman.trees.evalb import PREDICTED_TAGS, score_trees
@@ -154,12 +153,11 @@ def _loss(model: Model, data: Prepared, config: Config) -> float:
 def _bleu(
     model: Model, data: Prepared, config: Config, sources: Sequence[str], references: Sequence[str]
 ) -> float:
-    import sacrebleu
+    from dragoman.text.bleu import make_bleu
 
     found = _translated(model, data, config, sources)
-    words = bleu_tokenizer(next(iter(config.data.languages[1:]), None))
-    score = sacrebleu.corpus_bleu(found, [references], force=True, tokenize=words)
-    return float(score.score)
+    bleu = make_bleu(next(iter(config.data.languages[1:]), None))
+    return float(bleu.corpus_score(found, [references]).score)
 
 
 def _f1(
