@@ -1,28 +1,44 @@
 # Two commands for a newcomer: `make demo` and `make test`. Both start from a bare clone.
 PYTHON ?= python3
+# Another PyTorch than pip would choose, for CI's matrix: make test TORCH='torch==2.11.*'
+TORCH ?=
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test thorough drill format clean
+.PHONY: demo quick test thorough drill release-check format clean
 
 demo: $(VENV)/installed
 	$(BIN)/dragoman demo
 
+# What answers within 90 seconds on two cores: for every change while you work.
+quick: $(VENV)/installed
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/pytest -n 2 --dist worksteal -m "not slow and not thorough"
+
+# What must pass before a change is merged; minutes.
 test: $(VENV)/installed
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/pytest -n 2 --dist loadscope -m "not thorough"
+	$(BIN)/pytest -n 2 --dist worksteal -m "not thorough"
 
 # Also what takes minutes more: kernels in Triton's interpreter, the page in a browser, fuzzing,
 # every architecture trained, every way of being killed.
 thorough: $(VENV)/installed
-	$(BIN)/pytest -n 2 --dist loadscope
+	$(BIN)/pytest -n 2 --dist worksteal
 
 # Kills a run 200 times, resumes it, and compares every byte: docs/checkpoints.md. Minutes.
 drill: $(VENV)/installed
 	$(BIN)/python tests/drill --kills 200
+
+# Builds sdist and wheel, installs the wheel in an empty environment elsewhere, and runs the
+# README's commands with it. Minutes.
+release-check: $(VENV)/installed
+	$(BIN)/python tests/release_check.py
 
 format: $(VENV)/installed
 	$(BIN)/ruff format
@@ -31,7 +47,7 @@ format: $(VENV)/installed
 $(VENV)/installed: pyproject.toml setup.py $(wildcard src/dragoman/inference/cpu/*.[ch])
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --editable ".[dev]"
+	$(BIN)/python -m pip install --quiet $(if $(TORCH),'$(TORCH)') --editable ".[dev]"
 	touch $@
 
 clean:
