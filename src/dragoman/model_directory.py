@@ -14,6 +14,7 @@ from dragoman.config import Config
 from dragoman.errors import ConfigError, ModelError
 from dragoman.system.atomic_files import atomic_directory
 from dragoman.text.tokenizer import Tokenizer
+from dragoman.trees.tree_tokenizer import load_tokenizer
 
 if TYPE_CHECKING:
     import torch
@@ -109,7 +110,7 @@ def open_model(directory: Path | str, device: torch.device | str = "cpu") -> Loa
         config = Config.load(path / "config.toml")
     except ConfigError as error:
         raise ModelError(f"{error}; {path} is not a model of this version") from None
-    return LoadedModel(None, Tokenizer.load(path), config, card, path, device)
+    return LoadedModel(None, load_tokenizer(path), config, card, path, device)
 
 
 def _refuse_others(path: Path) -> None:

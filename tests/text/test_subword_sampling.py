@@ -89,7 +89,7 @@ def test_another_process_draws_the_same(tokenizer: Tokenizer, tmp_path: Path) ->
     script = f"""
 import numpy as np
 from pathlib import Path
-from dragoman.text.sampling import SubwordSampler
+from dragoman.text.subword_sampling import SubwordSampler
 from dragoman.text.tokenizer import Tokenizer
 tokenizer = Tokenizer.load(Path({str(tmp_path)!r}))
 ids = [np.array(x) for x in tokenizer.encode_batch({sentences(20)!r})]

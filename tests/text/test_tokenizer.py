@@ -71,7 +71,7 @@ def test_any_ids_decode_to_one_line_and_every_piece_has_its_word(ids, kind):
     tokenizer = TOKENIZERS[kind]
     text = tokenizer.decode(ids)
     assert text == " ".join(text.split())
-    words = tokenizer.words(ids)
+    words = tokenizer.word_indices(ids)
     assert len(words) == len(ids)
     assert words == sorted(words) or -1 in words
     assert {word for word in words if word >= 0} == set(range(len(text.split())))
@@ -82,13 +82,17 @@ def test_the_pieces_of_a_word_decode_to_that_word(text, kind):
     tokenizer = TOKENIZERS[kind]
     ids = tokenizer.encode(text)
     for number, word in enumerate(tokenizer.decode(ids).split()):
-        own = [i for i, belongs in zip(ids, tokenizer.words(ids), strict=True) if belongs == number]
+        own = [
+            i
+            for i, belongs in zip(ids, tokenizer.word_indices(ids), strict=True)
+            if belongs == number
+        ]
         assert tokenizer.decode(own) == word
 
 
 def test_marks_belong_to_no_word_and_are_not_decoded(tokenizer):
     ids = [BOS, *tokenizer.encode("walking 한국"), EOS, PAD]
-    words = tokenizer.words(ids)
+    words = tokenizer.word_indices(ids)
     assert words[0] == words[-1] == words[-2] == -1
     assert tokenizer.decode(ids) == "walking 한국"
 
@@ -97,8 +101,8 @@ def test_a_byte_of_a_broken_character_does_not_take_the_next_word_along(tokenize
     first_byte = tokenizer.encode("한")[-3]
     ids = [*tokenizer.encode("lern"), first_byte, *tokenizer.encode("talk")]
     assert tokenizer.decode(ids) == "lern\ufffd talk"
-    assert tokenizer.words(ids)[-1] == 1
-    assert tokenizer.words(ids)[len(tokenizer.encode("lern"))] == 0
+    assert tokenizer.word_indices(ids)[-1] == 1
+    assert tokenizer.word_indices(ids)[len(tokenizer.encode("lern"))] == 0
 
 
 def test_what_looks_like_a_mark_is_text(tokenizer):

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from dragoman.errors import ConfigError, DataError
 from dragoman.text.special_tokens import UNK
-from dragoman.trees.actions import Actions
 from dragoman.trees.linearization import (
     CLOSE,
     END,
     LINEARISATIONS,
     OPEN,
     WORD,
+    Actions,
     Linearisation,
     linearisation,
 )
@@ -209,7 +209,7 @@ def test_bottom_up_one_and_two_children_are_always_possible() -> None:
     actions = Actions.build(order, [order.encode(row) for row in rows])
     assert actions.names == ("_", ")A/3", ")B/4", ")A/1", ")A/2")
     # 1 + 3 constituents of 4 make 13 words one.
-    assert [actions.least_room(n) for n in (1, 2, 3, 4, 5, 6, 13)] == [2, 3, 4, 5, 7, 8, 17]
+    assert [actions.fewest_actions(n) for n in (1, 2, 3, 4, 5, 6, 13)] == [2, 3, 4, 5, 7, 8, 17]
 
 
 # The grammar
@@ -271,7 +271,7 @@ def test_the_grammar_admits_every_tree_within_its_bounds_once(
     assert actions.longest_chain == chain
     longest = max(map(len, sequences))
     least = min(map(len, sequences))
-    assert actions.least_room(words) == least
+    assert actions.fewest_actions(words) == least
     for room in {least, (least + longest) // 2, longest, longest + 3}:
         expected = sorted(sequence for sequence in sequences if len(sequence) <= room)
         assert sorted(admitted(actions, words, room)) == expected

@@ -22,7 +22,7 @@ from dragoman.text.tokenizer import Tokenizer, _fingerprint
 from dragoman.trees.bracketing import bracketing, parse_tree
 from dragoman.trees.linearization import LINEARISATIONS
 from dragoman.trees.tree import leaves
-from dragoman.trees.tree_tokenizer import TreeTokenizer
+from dragoman.trees.tree_tokenizer import TreeTokenizer, load_tokenizer
 
 # A chain, labels with signs that collapsing spells otherwise, a word with a no-break space.
 ODD = [
@@ -107,10 +107,10 @@ def test_pieces_of_actions_are_their_names() -> None:
 
 def test_a_word_is_announced_by_its_first_piece() -> None:
     tokenizer = learned()
-    ids = tokenizer.announce(["dog", "the", "dog", "\u200b"])
+    ids = tokenizer.announcement_ids(["dog", "the", "dog", "\u200b"])
     assert ids[0] == ids[2] != ids[1]
     assert set(ids) <= set(tokenizer.announcements)
-    assert tokenizer.announce([]) == []
+    assert tokenizer.announcement_ids([]) == []
     first = tokenizer.encode("dog")[0]
     assert ids[0] == tokenizer.announcements[first % len(tokenizer.announcements)]
 
@@ -119,7 +119,7 @@ def test_words_are_announced_in_their_order_one_ahead() -> None:
     tokenizer = learned()
     (target,) = tokenizer.encode_targets(["(S (NP (DT The) (NN dog)) (VP (VBZ barks)))"])
     told = [id_ for id_ in target if id_ in tokenizer.announcements]
-    assert told == tokenizer.announce(["The", "dog", "barks"])
+    assert told == tokenizer.announcement_ids(["The", "dog", "barks"])
 
 
 def test_without_announcements_targets_are_actions_alone() -> None:
@@ -128,7 +128,7 @@ def test_without_announcements_targets_are_actions_alone() -> None:
     (target,) = tokenizer.encode_targets(["(S (NP (DT The) (NN dog)) (VP (VBZ barks)))"])
     assert " ".join(tokenizer.pieces(target)) == "_DT (NP _NN ) (S _VBZ (VP ) )"
     assert len(tokenizer) == CONFIG.vocabulary
-    assert tokenizer.announce(["The"]) == []
+    assert tokenizer.announcement_ids(["The"]) == []
 
 
 # --- words ---
@@ -138,13 +138,13 @@ def test_without_announcements_targets_are_actions_alone() -> None:
 def test_every_word_has_a_piece_and_the_source_as_many_words(words: list[str]) -> None:
     words = ["".join(word.split(" ")) or "x" for word in words]
     tokenizer = learned()
-    source = tokenizer.source(words)
-    assert len(tokenizer.words_of(source)) == len(words)
-    assert all(tokenizer.encode(word) for word in tokenizer.words_of(source))
+    source = tokenizer.join_words(words)
+    assert len(tokenizer.split_source(source)) == len(words)
+    assert all(tokenizer.encode(word) for word in tokenizer.split_source(source))
 
 
 def test_a_word_that_normalises_to_nothing_is_seen_as_a_sign() -> None:
-    assert learned().source(["a", "\x01", "\u00a0", "\x7f\x9f", "b\x01"]) == "a � � � b\x01"
+    assert learned().join_words(["a", "\x01", "\u00a0", "\x7f\x9f", "b\x01"]) == "a � � � b\x01"
 
 
 # --- on disk ---
@@ -154,7 +154,7 @@ def test_a_word_that_normalises_to_nothing_is_seen_as_a_sign() -> None:
 def test_saved_and_loaded_it_is_the_same(order: str, collapse: bool, tmp_path: Path) -> None:
     tokenizer = learned(order, collapse)
     tokenizer.save(tmp_path)
-    loaded = Tokenizer.load(tmp_path)
+    loaded = load_tokenizer(tmp_path)
     assert isinstance(loaded, TreeTokenizer)
     assert loaded == tokenizer
     assert loaded.actions == tokenizer.actions
@@ -213,7 +213,7 @@ def test_changed_settings_are_refused_in_one_line(
     file = tmp_path / "tokenizer.json"
     file.write_text(change(json.loads(file.read_text())))
     with pytest.raises(ModelError, match=str(tmp_path)) as refused:
-        Tokenizer.load(tmp_path)
+        load_tokenizer(tmp_path)
     assert "\n" not in str(refused.value)
 
 
@@ -239,14 +239,14 @@ def test_settings_that_make_no_actions_are_refused_even_with_the_right_fingerpri
     settings |= {"trees": trees, "fingerprint": _fingerprint(model, "bpe", "nfc", trees)}
     file.write_text(json.dumps(settings))
     with pytest.raises(ModelError) as refused:
-        Tokenizer.load(tmp_path)
+        load_tokenizer(tmp_path)
     assert str(refused.value) == (
         f"{tmp_path / 'tokenizer.model'}: the actions of its trees cannot be read; train it again"
     )
 
 
 def test_the_pieces_of_another_treebank_are_refused() -> None:
-    trees = learned()._trees
+    trees = learned()._additional_settings
     other = Tokenizer.train([source for source, _ in PAIRS], CONFIG).model
     with pytest.raises(ModelError, match="not the tokeniser of these actions; copy the directory"):
         TreeTokenizer(other, kind="bpe", normalization="nfc", trees=trees)

@@ -56,7 +56,7 @@ def prepare(
     """
     from dragoman.data.prepare import prepare as prepare_corpus
     from dragoman.data.readers.open_corpus import open_corpus
-    from dragoman.text.tokenizer import Tokenizer
+    from dragoman.trees.tree_tokenizer import load_tokenizer
 
     config = read_config(preset, set_, languages, files, task)
     with progress_counter() as progress:
@@ -65,7 +65,7 @@ def prepare(
             out,
             config,
             valid=open_corpus(valid, config.data) if valid else None,
-            tokenizer=Tokenizer.load(tokenizer) if tokenizer else None,
+            tokenizer=load_tokenizer(tokenizer) if tokenizer else None,
             workers=workers,
             progress=progress,
         )
@@ -93,7 +93,7 @@ def doctor(
     """
     from dragoman.data.doctor.examination import examine
     from dragoman.data.readers.open_corpus import open_corpus
-    from dragoman.text.tokenizer import Tokenizer
+    from dragoman.trees.tree_tokenizer import load_tokenizer
 
     config = read_config(preset, set_, languages, files)
     refuse_parsing(config, "the doctor examines parallel text; dragoman prepare reports on trees")
@@ -103,7 +103,7 @@ def doctor(
             config=config,
             valid=open_corpus(valid, config.data) if valid else None,
             test=open_corpus(test, config.data) if test else None,
-            tokenizer=Tokenizer.load(tokenizer) if tokenizer else None,
+            tokenizer=load_tokenizer(tokenizer) if tokenizer else None,
             progress=progress,
         )
     print_result(diagnosis.to_json() if as_json else "\n".join(diagnosis.lines()))
@@ -141,9 +141,9 @@ def tokenizer_encode(
 ) -> None:
     """Cut the lines of stdin into pieces."""
     from dragoman.data.readers.parallel import open_text
-    from dragoman.text.tokenizer import Tokenizer
+    from dragoman.trees.tree_tokenizer import load_tokenizer
 
-    tokenizer = Tokenizer.load(directory)
+    tokenizer = load_tokenizer(directory)
     for line in open_text("-"):
         found = tokenizer.encode(line)
         print_result(" ".join(map(str, found) if ids else tokenizer.pieces(found)))
@@ -155,9 +155,9 @@ def tokenizer_decode(
 ) -> None:
     """Join the ids on the lines of stdin into text."""
     from dragoman.data.readers.parallel import open_text
-    from dragoman.text.tokenizer import Tokenizer
+    from dragoman.trees.tree_tokenizer import load_tokenizer
 
-    tokenizer = Tokenizer.load(directory)
+    tokenizer = load_tokenizer(directory)
     for number, line in enumerate(open_text("-"), 1):
         try:
             print_result(tokenizer.decode(int(word) for word in line.split()))

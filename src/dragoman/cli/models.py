@@ -63,10 +63,13 @@ def describe(path: Path) -> dict[str, Any]:
 
 
 def _model(path: Path) -> dict[str, Any]:
+    from dragoman.trees.tree_tokenizer import TreeTokenizer
+
     loaded = load_model(path)
     m = loaded.config.model
     languages = loaded.config.data.languages
-    actions = loaded.tokenizer.actions
+    tokenizer = loaded.tokenizer
+    actions = tokenizer.actions if isinstance(tokenizer, TreeTokenizer) else None
     task = (
         {"languages": " → ".join(languages) if languages else "not stated"}
         if actions is None

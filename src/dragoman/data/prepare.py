@@ -30,7 +30,7 @@ from dragoman.system.atomic_files import atomic_directory
 from dragoman.system.cores import available_cores
 from dragoman.system.process_pool import ahead
 from dragoman.text.tokenizer import Tokenizer
-from dragoman.trees.tree_tokenizer import TreeTokenizer
+from dragoman.trees.tree_tokenizer import TreeTokenizer, load_tokenizer
 
 __all__ = ["Prepared", "Progress", "prepare"]
 
@@ -71,7 +71,7 @@ class Prepared:
             prepared = cls(
                 path=path,
                 config=Config.load(path / "config.toml"),
-                tokenizer=Tokenizer.load(path),
+                tokenizer=load_tokenizer(path),
                 train=Store.open(path / "train"),
                 valid=Store.open(path / "valid"),
                 valid_source=_read_lines(path / "valid" / "source.txt"),

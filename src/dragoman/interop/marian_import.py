@@ -148,7 +148,7 @@ def _tokenizer(source: Path, settings: dict[str, Any]) -> tuple[Tokenizer, list[
         reads, writes = ((source / f"{side}.spm").read_bytes() for side in ("source", "target"))
     except OSError as error:
         raise ModelError(f"{error.filename}: cannot be read ({error.strerror})") from None
-    return PairTokenizer.of(reads, writes, pieces), theirs
+    return PairTokenizer.from_models(reads, writes, pieces), theirs
 
 
 def _config(source: Path, settings: dict[str, Any], vocabulary: int) -> Config:

@@ -1,7 +1,7 @@
-"""Pieces of two SentencePiece models with one vocabulary: how the models of OPUS-MT come.
+"""The tokeniser of OPUS-MT's models has two SentencePiece models that share one vocabulary.
 
-The models normalise by themselves and have no bytes: what they do not know becomes UNK. Nothing of
-the kind is made here; `dragoman import` brings them.
+The models normalise by themselves and have no bytes: what they do not know becomes UNK. Dragoman
+trains none of this kind; `dragoman import` brings them.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import sentencepiece
 
@@ -22,7 +22,9 @@ __all__ = ["PairTokenizer"]
 
 
 class PairTokenizer(Tokenizer):
-    """One SentencePiece model for sources, one for targets, and the ids of both."""
+    """Encode sources with one SentencePiece model and targets with another, to the same ids."""
+
+    settings_key: ClassVar[str | None] = "pair"
 
     def __init__(
         self, model: bytes, *, kind: Kind, normalization: Form, pair: dict[str, Any]
@@ -38,13 +40,13 @@ class PairTokenizer(Tokenizer):
         self._ids = {piece: number for number, piece in enumerate(self._spelling)}
 
     @classmethod
-    def of(cls, source: bytes, target: bytes, vocabulary: Sequence[str]) -> PairTokenizer:
-        """From two models and all pieces by id, PAD, BOS, EOS and UNK first."""
+    def from_models(cls, source: bytes, target: bytes, vocabulary: Sequence[str]) -> PairTokenizer:
+        """Make one from two models and all pieces by id, with PAD, BOS, EOS and UNK first."""
         pair = {"target": base64.b64encode(target).decode(), "vocabulary": list(vocabulary)}
         return cls(source, kind="unigram", normalization="none", pair=pair)
 
     @property
-    def _pair(self) -> dict[str, Any]:
+    def _additional_settings(self) -> dict[str, Any]:
         target = base64.b64encode(self.target_model).decode()
         return {"target": target, "vocabulary": self._spelling}
 
@@ -52,7 +54,7 @@ class PairTokenizer(Tokenizer):
         return len(self._spelling)
 
     def normalize(self, text: str) -> str:
-        """See Tokenizer: white space alone, for the models do the rest."""
+        """See Tokenizer; this changes only white space, for the models do the rest."""
         return single_spaced(text.encode("utf-8", "replace").decode())
 
     def encode(self, text: str) -> list[int]:
@@ -65,23 +67,23 @@ class PairTokenizer(Tokenizer):
 
     def encode_targets(self, texts: Sequence[str]) -> list[list[int]]:
         """See Tokenizer."""
-        return [self._numbers(row) for row in self._target.Encode(list(texts), out_type=str)]
+        return [self._lookup(row) for row in self._target.Encode(list(texts), out_type=str)]
 
     def _encode_directly(self, texts: list[str]) -> list[list[int]]:
         found = []
         for text in texts:
             code, rest = self._language_code(text)
-            found.append([*code, *self._numbers(self._source.Encode(rest, out_type=str))])
+            found.append([*code, *self._lookup(self._source.Encode(rest, out_type=str))])
         return found
 
     def _language_code(self, text: str) -> tuple[list[int], str]:
-        """A source may begin with the language it should be translated to: >>deu<<."""
+        """Split off the language that a source may begin with, to be translated to: >>deu<<."""
         code, mark, rest = text.partition("<<")
         if mark and code.startswith(">>") and code + mark in self._ids:
             return [self._ids[code + mark]], rest
         return [], text
 
-    def _numbers(self, pieces: Iterable[str]) -> list[int]:
+    def _lookup(self, pieces: Iterable[str]) -> list[int]:
         return [self._ids.get(piece, UNK) for piece in pieces]
 
     def pieces(self, ids: Iterable[int]) -> list[str]:
@@ -91,7 +93,7 @@ class PairTokenizer(Tokenizer):
 
     @cached_property
     def byte_ids(self) -> frozenset[int]:
-        """See Tokenizer: there are none."""
+        """See Tokenizer; there are none."""
         return frozenset()
 
     @cached_property
@@ -101,7 +103,7 @@ class PairTokenizer(Tokenizer):
 
     @cached_property
     def symbols(self) -> list[str]:
-        """See Tokenizer: there are none."""
+        """See Tokenizer; there are none."""
         return []
 
     @cached_property

@@ -1,7 +1,9 @@
-"""Text to ids and back, with SentencePiece inside.
+"""The tokeniser turns text to ids and back, with SentencePiece inside.
 
-The tokeniser normalises before it encodes, knows every byte, and hence never loses anything:
-``decode(encode(text)) == normalize(text)`` whatever the text.
+It normalises before it encodes, knows every byte, and hence never loses anything:
+``decode(encode(text)) == normalize(text)`` whatever the text. There are two other kinds: see
+`dragoman.text.pair_tokenizer` and `dragoman.trees.tree_tokenizer`, where `load_tokenizer` reads a
+tokeniser of any kind.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast, get_args
+from typing import Any, ClassVar, Literal, Self, cast, get_args
 
 import sentencepiece
 
@@ -28,10 +30,7 @@ from dragoman.system.atomic_files import atomic_write
 from dragoman.text.normalization import SPACE_MARK, Form, normalize, single_spaced
 from dragoman.text.special_tokens import BOS, EOS, PAD, UNK
 
-if TYPE_CHECKING:
-    from dragoman.trees.actions import Actions
-
-__all__ = ["Kind", "Tokenizer"]
+__all__ = ["Kind", "Tokenizer", "read_tokenizer_settings"]
 
 Kind = Literal["bpe", "unigram"]
 
@@ -48,7 +47,12 @@ _LONGEST_REMEMBERED_WORD = 32
 
 
 class Tokenizer:
-    """A vocabulary of pieces, and how text is cut into them."""
+    """Hold a vocabulary of pieces, and cut text into them."""
+
+    settings_key: ClassVar[str | None] = None
+    """Under this key ``tokenizer.json`` holds what a tokeniser of this kind adds, if anything."""
+    targets_are_text: ClassVar[bool] = True
+    """Whether targets are cut into pieces like sources; a parser's are made of actions."""
 
     def __init__(self, model: bytes, *, kind: Kind, normalization: Form) -> None:
         self.kind: Kind = kind
@@ -71,15 +75,14 @@ class Tokenizer:
         sentences: Iterable[str],
         config: TokenizerConfig,
         *,
-        beside: int = 0,
+        additional: int = 0,
         threads: int = 2,
     ) -> Tokenizer:
-        """Learn the pieces from sentences of both languages, read once.
+        """Learn `config.vocabulary` pieces and `additional` ones from sentences of both languages.
 
-        There are `config.vocabulary` ids, and so many `beside` them.
-
-        Memory holds at most `config.sample_sentences` of them. The same sentences, settings and
-        number of threads give the same tokeniser. Of a very long line the beginning is used.
+        The sentences are read once, and memory holds at most `config.sample_sentences` of them.
+        The same sentences, settings and number of threads give the same tokeniser. Of a very long
+        line the beginning is used.
         """
         _check_symbols(config)
         # SentencePiece can sample too, but draws otherwise in every process.
@@ -88,7 +91,7 @@ class Tokenizer:
         model = io.BytesIO()
         options: dict[str, Any] = {
             "model_type": config.kind,
-            "vocab_size": config.vocabulary + beside,
+            "vocab_size": config.vocabulary + additional,
             "character_coverage": config.character_coverage,
             "user_defined_symbols": list(config.symbols),
             "shuffle_input_sentence": False,
@@ -105,13 +108,13 @@ class Tokenizer:
 
         def learn() -> None:
             sentencepiece.SentencePieceTrainer.Train(
-                sentence_iterator=_handed_over(sample), model_writer=model, **options
+                sentence_iterator=_drain(sample), model_writer=model, **options
             )
 
         try:
-            _interruptibly(learn)
+            _run_interruptibly(learn)
         except RuntimeError as error:
-            raise _explain(str(error), config, count, beside) from None
+            raise _explain_failure(str(error), config, count, additional) from None
         return cls(model.getvalue(), kind=config.kind, normalization=config.normalization)
 
     def save(self, directory: Path) -> None:
@@ -122,58 +125,42 @@ class Tokenizer:
             "normalization": self.normalization,
             "fingerprint": self.fingerprint,
         }
-        if self._trees is not None:
-            settings["trees"] = self._trees
-        if self._pair is not None:
-            settings["pair"] = self._pair
+        if self.settings_key is not None:
+            settings[self.settings_key] = self._additional_settings
         atomic_write(directory / MODEL_FILE, self.model)
         atomic_write(directory / SETTINGS_FILE, json.dumps(settings, indent=2) + "\n")
 
     @classmethod
-    def load(cls, directory: Path) -> Tokenizer:
+    def load(cls, directory: Path) -> Self:
         """Read what `save` wrote; a file that is missing, foreign or changed is refused."""
-        try:
-            settings = json.loads((directory / SETTINGS_FILE).read_text(encoding="utf-8"))
-            model = (directory / MODEL_FILE).read_bytes()
-        except (FileNotFoundError, NotADirectoryError) as error:
-            raise ModelError(
-                f"{error.filename}: no such file; {directory} lacks its tokeniser"
-            ) from None
-        except OSError as error:
-            raise ModelError(f"{error.filename}: cannot be read ({error.strerror})") from None
-        except ValueError:
-            raise ModelError(f"{directory / SETTINGS_FILE}: not a tokeniser's settings") from None
-        if not isinstance(settings, dict) or not isinstance(settings.get("format"), int):
-            raise ModelError(f"{directory / SETTINGS_FILE}: not a tokeniser's settings")
-        if settings["format"] > _FORMAT:
-            raise ModelError(
-                f"{directory / SETTINGS_FILE}: written by a newer Dragoman (format "
-                f"{settings['format']}, this one reads {_FORMAT}); update Dragoman"
-            )
+        settings = read_tokenizer_settings(directory)
+        model = _read(directory, MODEL_FILE)
         kind, form = settings.get("kind"), settings.get("normalization")
         if kind not in ("bpe", "unigram") or form not in get_args(Form):
             raise ModelError(
                 f"{directory / SETTINGS_FILE}: kind {kind!r} or normalization {form!r} is unknown"
             )
-        trees, pair = settings.get("trees"), settings.get("pair")
-        if settings.get("fingerprint") != _fingerprint(model, kind, str(form), trees or pair):
+        additional = settings.get(cls.settings_key) if cls.settings_key else None
+        if settings.get("fingerprint") != _fingerprint(model, kind, str(form), additional):
             raise ModelError(
                 f"{directory / MODEL_FILE}: truncated, or not the one {SETTINGS_FILE} was written "
                 "for; copy the directory again"
             )
         try:
-            return _made(model, kind, cast(Form, form), trees, pair)
+            return cls._build(model, kind, cast(Form, form), additional)
         except ModelError as error:
             raise ModelError(f"{directory / MODEL_FILE}: {error}") from None
 
-    @property
-    def _trees(self) -> dict[str, Any] | None:
-        """What there is to remember of a parser's targets, as JSON holds it."""
-        return None
+    @classmethod
+    def _build(
+        cls, model: bytes, kind: Kind, normalization: Form, additional: dict[str, Any] | None
+    ) -> Self:
+        settings = {cls.settings_key: additional} if cls.settings_key else {}
+        return cls(model, kind=kind, normalization=normalization, **settings)
 
     @property
-    def _pair(self) -> dict[str, Any] | None:
-        """What there is to remember of targets with a SentencePiece model of their own."""
+    def _additional_settings(self) -> dict[str, Any] | None:
+        """Return what `settings_key` holds, as JSON can."""
         return None
 
     def __len__(self) -> int:
@@ -181,41 +168,31 @@ class Tokenizer:
 
     # --- the target side, where that is not text like the source ---
 
-    actions: Actions | None = None
-    """What the targets of a parser are made of; None: they are text."""
-
     @property
     def sizes(self) -> tuple[int, int]:
-        """How many ids there are, and how many of them, from the first on, targets may have."""
+        """Return how many ids there are, and how many of them, from 0 on, targets may have."""
         return len(self), len(self)
 
     @property
     def longest_target(self) -> int:
-        """Characters that one id of a target can stand for, at most."""
+        """Return the most characters that one id of a target can stand for."""
         return self.longest_piece
 
-    def words_of(self, source: str) -> list[str]:
-        """The words of a source."""
-        return source.split(" ")
-
-    def announce(self, words: Sequence[str]) -> list[int]:
-        """The id that announces each word to the decoder of a parser, if words are announced."""
-        return []
-
     def normalize_target(self, text: str) -> str:
-        """A target as this tokeniser sees it."""
+        """Return a target as this tokeniser sees it."""
         return self.normalize(text)
 
     def encode_targets(self, texts: Sequence[str]) -> list[list[int]]:
-        """The ids of targets that have been through `normalize_target`."""
+        """Return the ids of targets that have been through `normalize_target`."""
         return self.encode_normalized(texts)
 
     def decode_target(self, ids: Sequence[int], source: str) -> str:
-        """The text of a target's ids."""
+        """Return the text of a target's ids; `source` is what they were made of."""
         return self.decode(ids)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _made, (self.model, self.kind, self.normalization, self._trees, self._pair)
+        parts = self.model, self.kind, self.normalization, self._additional_settings
+        return type(self)._build, parts
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Tokenizer) and other.fingerprint == self.fingerprint
@@ -225,57 +202,60 @@ class Tokenizer:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Equal for tokenisers that do the same, and only for those."""
-        more = self._trees or self._pair
-        return _fingerprint(self.model, self.kind, self.normalization, more)
+        """Return a hash that is equal for tokenisers that do the same, and only for those."""
+        settings = self._additional_settings
+        return _fingerprint(self.model, self.kind, self.normalization, settings)
 
     @cached_property
     def longest_piece(self) -> int:
-        """Characters of the longest piece: a text has at least its length by this many pieces."""
+        """Return the length of the longest piece in characters.
+
+        A text has at least its own length divided by this many pieces.
+        """
         return max(len(surface.decode("utf-8", "replace")) for surface in self._surfaces)
 
     @cached_property
     def byte_ids(self) -> frozenset[int]:
-        """The ids that spell a byte of a character without a piece of its own."""
+        """Return the ids that spell a byte of a character without a piece of its own."""
         return frozenset(filter(self._processor.IsByte, range(len(self))))
 
     @cached_property
     def vocabulary(self) -> dict[str, int]:
-        """The learned pieces; special and user-defined symbols and bytes come before them."""
+        """Return the ids of the learned pieces, which come after special symbols and bytes."""
         return {self._processor.IdToPiece(i): i for i in range(max(self.byte_ids) + 1, len(self))}
 
     @cached_property
     def scores(self) -> list[float]:
-        """Of BPE the order of merges, of the unigram model log-probabilities; by id."""
+        """Return a score for each id: BPE's order of merges, or a unigram's log-probability."""
         return [self._processor.GetScore(i) for i in range(len(self))]
 
     @cached_property
     def symbols(self) -> list[str]:
-        """What the user wants as one piece, as `vocabulary` would have it."""
+        """Return what the user wants as one piece, as `vocabulary` would have it."""
         taken = {PAD, UNK, BOS, EOS, *self.byte_ids}
         first = max(self.byte_ids) + 1
         return [self._processor.IdToPiece(i) for i in range(first) if i not in taken]
 
     def best_segmentations(self, text: str, count: int) -> list[list[int]]:
-        """Of a unigram model: the likeliest ways to cut a normalised text, best first."""
+        """Return a unigram model's likeliest ways to cut a normalised text, best first."""
         ids: list[list[int]] = self._processor.NBestEncodeAsIds(text, count)
         return ids
 
     def normalize(self, text: str) -> str:
-        """The text as this tokeniser sees it."""
+        """Return the text as this tokeniser sees it."""
         return normalize(text, self.normalization)
 
     def encode(self, text: str) -> list[int]:
-        """The ids of a text, without begin and end marks."""
+        """Return the ids of a text, without begin and end marks."""
         ids: list[int] = self._processor.Encode(self.normalize(text), out_type=int)
         return ids
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
-        """The ids of several texts."""
+        """Return the ids of several texts."""
         return self.encode_normalized([self.normalize(text) for text in texts])
 
     def encode_normalized(self, texts: Sequence[str]) -> list[list[int]]:
-        """The ids of texts that have been through `normalize`."""
+        """Return the ids of texts that have been through `normalize`."""
         if self.kind == "bpe":
             return self._encode_by_words(texts)
         return self._encode_directly(list(texts))
@@ -283,8 +263,8 @@ class Tokenizer:
     def _encode_by_words(self, texts: Sequence[str]) -> list[list[int]]:
         """Encode each different word once: no piece of BPE reaches from one into the next.
 
-        More than twice as fast on running text. The unigram model's sums are rounded
-        over the whole text, so that its words could come out otherwise; and it is fast by itself.
+        This is more than twice as fast on running text. The unigram model's sums are rounded over
+        the whole text, so that its words could come out otherwise; and it is fast by itself.
         """
         lines = [text.split(" ") for text in texts]
         # Of this call alone: another thread may forget words meanwhile.
@@ -303,25 +283,25 @@ class Tokenizer:
         return ids
 
     def decode(self, ids: Iterable[int]) -> str:
-        """The text of any ids, as one line: marks are skipped, broken bytes become U+FFFD."""
+        """Return the text of any ids as one line; marks are skipped, broken bytes become U+FFFD."""
         surfaces, size = self._surfaces, len(self._surfaces)
         data = b"".join([surfaces[i] for i in ids if 0 <= i < size])
         return single_spaced(data.decode("utf-8", "replace"))
 
     def decode_batch(self, batch: Iterable[Iterable[int]]) -> list[str]:
-        """The texts of several sequences of ids."""
+        """Return the texts of several sequences of ids."""
         return [self.decode(ids) for ids in batch]
 
     def pieces(self, ids: Iterable[int]) -> list[str]:
-        """The pieces as SentencePiece spells them: ▁ is a space, <0x41> a byte."""
+        """Return the pieces as SentencePiece spells them: ▁ is a space, <0x41> a byte."""
         size = len(self)
         return [
             self._processor.IdToPiece(int(i)) if 0 <= i < size else self._processor.IdToPiece(UNK)
             for i in ids
         ]
 
-    def words(self, ids: Sequence[int]) -> list[int]:
-        """For each id, which word of ``decode(ids).split()`` it belongs to.
+    def word_indices(self, ids: Sequence[int]) -> list[int]:
+        """Return for each id which word of ``decode(ids).split()`` it belongs to.
 
         A piece that is only a space, or a byte of an unfinished character, belongs to the word it
         leads to. Ids that say nothing (begin, end, padding) belong to none: -1.
@@ -345,7 +325,7 @@ class Tokenizer:
 
     @cached_property
     def _surfaces(self) -> list[bytes]:
-        """What each id stands for, as bytes."""
+        """Return what each id stands for, as bytes."""
         table = []
         for i in range(len(self)):
             piece = self._processor.IdToPiece(i)
@@ -360,8 +340,41 @@ class Tokenizer:
         return table
 
 
+def read_tokenizer_settings(directory: Path) -> dict[str, Any]:
+    """Return the content of ``tokenizer.json``; refuse one that is missing, foreign or newer."""
+    place = directory / SETTINGS_FILE
+    try:
+        settings = json.loads(_read(directory, SETTINGS_FILE))
+    except ValueError:
+        raise ModelError(f"{place}: not a tokeniser's settings") from None
+    if not isinstance(settings, dict) or not isinstance(settings.get("format"), int):
+        raise ModelError(f"{place}: not a tokeniser's settings")
+    if settings["format"] > _FORMAT:
+        raise ModelError(
+            f"{place}: written by a newer Dragoman (format {settings['format']}, this one reads "
+            f"{_FORMAT}); update Dragoman"
+        )
+    return settings
+
+
+def _read(directory: Path, name: str) -> bytes:
+    try:
+        return (directory / name).read_bytes()
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise ModelError(
+            f"{error.filename}: no such file; {directory} lacks its tokeniser"
+        ) from None
+    except OSError as error:
+        raise ModelError(f"{error.filename}: cannot be read ({error.strerror})") from None
+
+
+def _fingerprint(model: bytes, kind: str, form: str, additional: dict[str, Any] | None) -> str:
+    rest = "" if additional is None else json.dumps(additional)
+    return hashlib.sha256(f"{kind} {form} {rest}".encode() + model).hexdigest()[:32]
+
+
 def _training_texts(sentences: Iterable[str], form: Form) -> Iterator[str]:
-    """The sentences normalised, without empty ones, and of a very long one the beginning."""
+    """Normalise the sentences, leave out empty ones, and of a very long one keep the beginning."""
     for sentence in sentences:
         text = normalize(sentence[: 2 * _LONGEST_TRAINING_TEXT], form)
         if len(text) > _LONGEST_TRAINING_TEXT:
@@ -372,7 +385,7 @@ def _training_texts(sentences: Iterable[str], form: Form) -> Iterator[str]:
 
 
 def _sample(texts: Iterable[str], size: int) -> deque[str]:
-    """At most `size` of the texts, each with the same chance, and always the same ones."""
+    """Draw at most `size` of the texts, each with the same chance, and always the same ones."""
     sample: list[str] = []
     draw = random.Random(0).random
     for count, text in enumerate(texts, 1):
@@ -383,37 +396,13 @@ def _sample(texts: Iterable[str], size: int) -> deque[str]:
     return deque(sample)
 
 
-def _handed_over(sample: deque[str]) -> Iterator[str]:
-    while sample:  # SentencePiece keeps a copy; ours goes
+def _drain(sample: deque[str]) -> Iterator[str]:
+    while sample:  # SentencePiece keeps a copy, so ours need not stay in memory
         yield sample.popleft()
 
 
-def _fingerprint(model: bytes, kind: str, form: str, more: dict[str, Any] | None) -> str:
-    rest = "" if more is None else json.dumps(more)
-    return hashlib.sha256(f"{kind} {form} {rest}".encode() + model).hexdigest()[:32]
-
-
-def _made(
-    model: bytes,
-    kind: Kind,
-    normalization: Form,
-    trees: dict[str, Any] | None,
-    pair: dict[str, Any] | None = None,
-) -> Tokenizer:
-    """A tokeniser of its parts; with `trees`, a parser's; with `pair`, one of two models."""
-    if pair is not None:
-        from dragoman.text.pair_tokenizer import PairTokenizer
-
-        return PairTokenizer(model, kind=kind, normalization=normalization, pair=pair)
-    if trees is None:
-        return Tokenizer(model, kind=kind, normalization=normalization)
-    from dragoman.trees.tree_tokenizer import TreeTokenizer
-
-    return TreeTokenizer(model, kind=kind, normalization=normalization, trees=trees)
-
-
-def _interruptibly(work: Callable[[], None]) -> None:
-    """Run `work` in a thread: Ctrl-C is heard while SentencePiece computes."""
+def _run_interruptibly(work: Callable[[], None]) -> None:
+    """Run `work` in a thread, so that Ctrl-C is heard while SentencePiece computes."""
     errors: list[BaseException] = []
 
     def run() -> None:
@@ -430,7 +419,7 @@ def _interruptibly(work: Callable[[], None]) -> None:
 
 
 def _word_of_each_character(text: str) -> list[int]:
-    """The word a character belongs to or comes before; the last word for what follows it."""
+    """Return the word a character belongs to or comes before; after the last word, that one."""
     words: list[int] = []
     number, inside = -1, False
     for character in text:
@@ -453,16 +442,17 @@ def _check_symbols(config: TokenizerConfig) -> None:
         if re.fullmatch(r"<(pad|s|/s|unk|0x[0-9A-F]{2})>", symbol):
             raise ConfigError(f"tokenizer.symbols: {symbol!r} is taken; choose another")
     if len(set(config.symbols)) < len(config.symbols):
-        raise ConfigError("tokenizer.symbols: one of them is there twice; list each once")
+        raise ConfigError("tokenizer.symbols: a symbol is listed twice; list each once")
 
 
-def _explain(
-    message: str, config: TokenizerConfig, count: int, beside: int
+def _explain_failure(
+    message: str, config: TokenizerConfig, count: int, additional: int
 ) -> ConfigError | DataError:
+    """Return the error that tells a user what SentencePiece's message means for the settings."""
     if count == 0:
         return DataError("there is no text to learn the pieces from; every line is empty")
     if found := re.search(r"Vocabulary size too high .*value <= (\d+)", message):
-        most = int(found[1]) - beside
+        most = int(found[1]) - additional
         if most < _LEAST_VOCABULARY:
             return DataError(f"{count} lines are too little text to learn pieces from; bring more")
         return ConfigError(
@@ -472,7 +462,7 @@ def _explain(
     if found := re.search(r"smaller than required_chars\. \d+ vs (\d+)", message):
         return ConfigError(
             f"tokenizer.vocabulary = {config.vocabulary} is too small for the characters of this "
-            f"corpus; set tokenizer.vocabulary={int(found[1]) - beside} or more, or a smaller "
+            f"corpus; set tokenizer.vocabulary={int(found[1]) - additional} or more, or a smaller "
             "tokenizer.character_coverage"
         )
     return ConfigError(f"the tokeniser cannot be trained ({message.strip()}); change [tokenizer]")

@@ -31,25 +31,31 @@ from dragoman.system.signals import SIGNALS, Signals
 from dragoman.text.subword_sampling import SubwordSampler
 from dragoman.training import validation
 from dragoman.training.checkpoints import checkpoint as checkpoints
-from dragoman.training.checkpoints.checkpoint import Checkpoint, Progress
-from dragoman.training.checkpoints.shards import Part
+from dragoman.training.checkpoints.averaging import average_weights
+from dragoman.training.checkpoints.checkpoint import Checkpoint, TrainingState
+from dragoman.training.checkpoints.shards import LocalRows
 from dragoman.training.checkpoints.writer import CheckpointWriter
-from dragoman.training.distributed.parallel import gathered, part
-from dragoman.training.distributed.ranks import Ranks, describe_device, joined, pick_device
-from dragoman.training.distributed.watchdog import watched
-from dragoman.training.memory.out_of_memory import (
-    Shortage,
-    ShortageError,
-    nothing_smaller,
-    read_note,
-    write_note,
+from dragoman.training.distributed.parallel import gather_model, local_rows
+from dragoman.training.distributed.ranks import (
+    Ranks,
+    describe_device,
+    join_process_group,
+    pick_device,
 )
-from dragoman.training.memory.planner import settle
-from dragoman.training.metrics import Metrics
-from dragoman.training.precision import determined, wants_bf16
-from dragoman.training.progress import Display
+from dragoman.training.distributed.watchdog import run_watchdog
+from dragoman.training.memory.oom_retry import (
+    OutOfMemoryRecord,
+    UnrecoverableOutOfMemoryError,
+    describe_too_long_row,
+    load_record,
+    save_record,
+)
+from dragoman.training.memory.planner import plan_memory
+from dragoman.training.metrics import MetricsWriter
+from dragoman.training.precision import deterministic_algorithms, uses_bf16
+from dragoman.training.progress import ProgressDisplay
 from dragoman.training.step import Stepper, StepResult
-from dragoman.training.validation import Validation, validate
+from dragoman.training.validation import ValidationResult, validate
 
 __all__ = ["Outcome", "fit"]
 
@@ -86,12 +92,12 @@ def fit(
         keep_freed_memory()
     timeout = config.training.timeout_seconds
     with (
-        determined(config.training.deterministic),
+        deterministic_algorithms(config.training.deterministic),
         Signals() as signals,  # around the watch, which must not die of one while it finds out
-        joined(device, timeout) as ranks,
-        watched(ranks, run, timeout) as reached,
+        join_process_group(device, timeout) as ranks,
+        run_watchdog(ranks, run, timeout) as reached,
     ):
-        trainer = Trainer(config, data, run, device, ranks, quiet=quiet or not ranks.first)
+        trainer = Trainer(config, data, run, device, ranks, quiet=quiet or not ranks.is_first)
         trainer.signals, trainer.reached = signals, reached
         return trainer.fit(resume=resume)
 
@@ -118,15 +124,15 @@ class Trainer:
         self.stepper = Stepper(config, self.model, device, ranks)
         self.optimizer, self.average = self.stepper.optimizer, self.stepper.average
         self.batches = self._make_batches()
-        self.config = settle(config, self.stepper, self.batches.shape, self._say_plainly)
+        self.config = plan_memory(config, self.stepper, self.batches.shape, self._say_plainly)
         if self.config != config:
             self.batches = self._make_batches()
         self.signals = Signals()
         self.reached: Callable[[int], None] = lambda step: None
-        self.patient = ranks.apart()
+        self.patient = ranks.separate_group()
         """The ranks, where one has more to do than the others."""
-        self.held_out = validation.read(run)
-        self.progress = Progress(threads=torch.get_num_threads(), ranks=ranks.world)
+        self.held_out = validation.load_test_sets(run)
+        self.progress = TrainingState(threads=torch.get_num_threads(), ranks=ranks.world_size)
         self.started = self.window_start = time.monotonic()
         self.started_at = self.window_tokens = 0
         self.seconds_before = 0.0
@@ -138,21 +144,23 @@ class Trainer:
         settings = self.config.training
         if resume:
             self._restore()
-        if self.ranks.first:
+        if self.ranks.is_first:
             self._open_run()
         self.model.train()
         with ExitStack() as stack:
-            if self.ranks.first:
+            if self.ranks.is_first:
                 progress = self.progress
-                metrics = Metrics(self.run, start=progress.metrics_bytes, step=progress.step)
+                metrics = MetricsWriter(self.run, start=progress.metrics_bytes, step=progress.step)
                 self.metrics = stack.enter_context(closing(metrics))
-            display = Display(steps=settings.steps, done=self.progress.step, quiet=self.quiet)
+            display = ProgressDisplay(
+                steps=settings.steps, done=self.progress.step, quiet=self.quiet
+            )
             self.display = stack.enter_context(display)
             self.writer = stack.enter_context(self._checkpoint_writer())
             stream = stack.enter_context(closing(self.batches.stream(self.progress.position)))
-            if (note := read_note(self.run)) is not None:
-                self.stepper.ration.begin_with(note.slices)
-                if self.ranks.first and note.step > self.progress.step:
+            if (note := load_record(self.run)) is not None:
+                self.stepper.oom_retry.require_slices(note.slices)
+                if self.ranks.is_first and note.step > self.progress.step:
                     self._tell_shortage(note)  # what was told before is cut off
             self._start_clock()
             if self.progress.validation_due:
@@ -173,8 +181,8 @@ class Trainer:
                     self._save(last=last)
             if not interrupted:
                 return self._finish()
-            if self.ranks.first:
-                self.display.say(
+            if self.ranks.is_first:
+                self.display.show_message(
                     f"stopped at step {self.progress.step:,}; everything is saved, continue with: "
                     f"dragoman train --resume {self.run}"
                 )
@@ -185,31 +193,31 @@ class Trainer:
         self.reached(step)
         try:
             self.stepper.run(batch, step)
-        except ShortageError as error:
-            if not error.hopeless:
-                write_note(self.run, error.shortage)
+        except UnrecoverableOutOfMemoryError as error:
+            if not error.is_single_row:
+                save_record(self.run, error.record)
             raise TrainingError(self._without_memory(batch, error)) from None
-        while shortages := self.stepper.ration.shortages:
-            shortage = shortages.pop(0)
-            if self.ranks.first:
-                write_note(self.run, shortage)
+        while records := self.stepper.oom_retry.records:
+            shortage = records.pop(0)
+            if self.ranks.is_first:
+                save_record(self.run, shortage)
                 self._tell_shortage(shortage)
 
-    def _tell_shortage(self, shortage: Shortage) -> None:
+    def _tell_shortage(self, shortage: OutOfMemoryRecord) -> None:
         self.metrics.write("out_of_memory", shortage.step, slices=shortage.slices)
-        self.display.say(
+        self.display.show_message(
             f"step {shortage.step:,}: out of memory; from here on each batch is computed in "
             f"{shortage.slices} slices"
         )
 
-    def _without_memory(self, batch: Batch, error: ShortageError) -> str:
-        what = f"out of memory at step {error.shortage.step:,} on rank {self.ranks.rank}"
-        if error.hopeless:
+    def _without_memory(self, batch: Batch, error: UnrecoverableOutOfMemoryError) -> str:
+        what = f"out of memory at step {error.record.step:,} on rank {self.ranks.rank}"
+        if error.is_single_row:
             S, T = batch.source_ids.shape[1], batch.target_input.shape[1]
-            return f"{what}: {nothing_smaller(S, T)}"
+            return f"{what}: {describe_too_long_row(S, T)}"
         return (
             f"{what}; start all ranks again with: dragoman train --resume {self.run}, which "
-            f"computes each batch in {error.shortage.slices} slices"
+            f"computes each batch in {error.record.slices} slices"
         )
 
     def _make_batches(self) -> Batches:
@@ -221,8 +229,8 @@ class Trainer:
             row_length=settings.row_length,
             seed=self.config.training.seed,
             sampler=SubwordSampler(tokenizer, sampling) if sampling else None,
-            sample_targets=tokenizer.actions is None,
-            workers=_workers(self.device, sampling, self.ranks.world),
+            sample_targets=tokenizer.targets_are_text,
+            workers=_workers(self.device, sampling, self.ranks.world_size),
         )
 
     def _open_run(self) -> None:
@@ -233,7 +241,7 @@ class Trainer:
 
     def _take_results(self, *, wait: bool = False) -> None:
         """Record what came of the steps that are done; all of them before anything is saved."""
-        for result in self.stepper.finished(wait=wait):
+        for result in self.stepper.take_results(wait=wait):
             self._watch_for_bad_steps(result)
             self._log(result)
 
@@ -251,9 +259,9 @@ class Trainer:
                 "lower training.learning_rate, or set training.clip_norm=1, and resume from the "
                 f"last checkpoint: dragoman train --resume {self.run}"
             )
-        if self.ranks.first:
+        if self.ranks.is_first:
             self.metrics.write("skipped", step)
-            self.display.say(f"step {step:,}: the loss is {what}; the step is skipped")
+            self.display.show_message(f"step {step:,}: the loss is {what}; the step is skipped")
 
     # --- what happens now and then ---
 
@@ -266,7 +274,7 @@ class Trainer:
         progress = self.progress
         with self._whole_model() as model:
             found, best = self._scored(model) if model is not None else (None, False)
-        progress.validation_due = bool(self.patient.from_first(self.ranks.first and not found)[0])
+        progress.validation_due = bool(self.patient.broadcast(self.ranks.is_first and not found)[0])
         if progress.validation_due:
             return
         if found is not None:
@@ -276,17 +284,17 @@ class Trainer:
                 values[name] = found.score
             values |= {f"{name}/{other}": score for other, score in found.others.items()}
             self.metrics.write("valid", progress.step, **values)
-            self.display.validation(
+            self.display.show_validation(
                 progress.step,
                 found,
                 best=best,
             )
-        if bool(self.ranks.from_first(best)[0]):
+        if bool(self.ranks.broadcast(best)[0]):
             progress.validations_without_gain = 0
         else:
             progress.validations_without_gain += 1
 
-    def _scored(self, model: Model) -> tuple[Validation | None, bool]:
+    def _scored(self, model: Model) -> tuple[ValidationResult | None, bool]:
         """The scores, if no signal came, and whether they are the best so far: that is exported."""
         found = None
         if not self.signals.caught:
@@ -294,7 +302,7 @@ class Trainer:
                 found = validate(model, self.data, self.config, self.held_out)
         if found is None:
             return None, False
-        progress, score = self.progress, found.judged_by(self.config.training.patience_metric)
+        progress, score = self.progress, found.patience_value(self.config.training.patience_metric)
         best = progress.best_score is None or score > progress.best_score
         if best:
             progress.best_score, progress.best_step = score, progress.step
@@ -305,23 +313,23 @@ class Trainer:
         self._take_results(wait=True)
         progress = self.progress
         progress.seconds = self._seconds()
-        if self.ranks.first:
+        if self.ranks.is_first:
             progress.metrics_bytes = self.metrics.bytes_written
         self.writer.save(progress, self._state(), self._generators(), last=last)
 
     def _restore(self) -> None:
-        path = checkpoints.newest_sound_checkpoint(self.run, self._say_plainly)
+        path = checkpoints.newest_valid_checkpoint(self.run, self._say_plainly)
         threads = self.progress.threads
         checkpoint = Checkpoint(path)
-        checkpoint.fill(self._state())
-        self.stepper.weights_changed()
+        checkpoint.load_into(self._state())
+        self.stepper.refresh_bf16_copy()
         self.progress = checkpoint.progress
         if self.progress.threads != threads:
             self._say_plainly(
                 f"the run had {self.progress.threads} CPU threads and goes on with {threads}: "
                 "the last bits of its results will differ"
             )
-        self.progress.threads, self.progress.ranks = threads, self.ranks.world
+        self.progress.threads, self.progress.ranks = threads, self.ranks.world_size
         # A rank that was not there before keeps its own seed.
         generators = checkpoint.generators(self.ranks.rank)
         if "cpu" in generators:
@@ -329,8 +337,8 @@ class Trainer:
         if self.device.type == "cuda" and "cuda" in generators:
             torch.cuda.set_rng_state(generators["cuda"], self.device)
 
-    def _state(self) -> dict[str, Part]:
-        return checkpoints.run_state(self.model, self.optimizer, self.average, part)
+    def _state(self) -> dict[str, LocalRows]:
+        return checkpoints.training_tensors(self.model, self.optimizer, self.average, local_rows)
 
     def _generators(self) -> dict[str, torch.Tensor]:
         """The state of every random generator of this rank."""
@@ -345,8 +353,8 @@ class Trainer:
             keep=self.config.training.keep_checkpoints,
             newest=self.progress.step,
             ranks=self.ranks,
-            before=self.metrics.sync if self.ranks.first else lambda: None,
-            say=self.display.say,
+            before=self.metrics.sync if self.ranks.is_first else lambda: None,
+            say=self.display.show_message,
         )
 
     def _log(self, result: StepResult) -> None:
@@ -362,7 +370,7 @@ class Trainer:
         left = (settings.steps - progress.step) * (now - self.started) / max(1, steps_here)
         if settings.minutes:
             left = min(left, 60 * settings.minutes - seconds)
-        if not self.ranks.first:
+        if not self.ranks.is_first:
             return
         self.metrics.write(
             "train",
@@ -375,9 +383,9 @@ class Trainer:
             fill=result.fill,
             epoch=progress.position.epoch,
             seconds=round(seconds, 2),
-            checkpoint_seconds=self.writer.take_seconds(),
+            checkpoint_seconds=self.writer.take_wait_seconds(),
         )
-        self.display.step(
+        self.display.show_step(
             result.step, loss=result.loss, rate=result.rate, speed=speed, left=max(0.0, left)
         )
 
@@ -386,28 +394,28 @@ class Trainer:
     def _finished(self) -> bool:
         settings, progress = self.config.training, self.progress
         out_of_time = 0 < settings.minutes * 60 <= self._seconds()
-        if settings.minutes and self.ranks.world > 1:  # clocks differ; the first rank's counts
-            out_of_time = bool(self.ranks.from_first(out_of_time)[0])
+        if settings.minutes and self.ranks.world_size > 1:  # clocks differ; the first rank's counts
+            out_of_time = bool(self.ranks.broadcast(out_of_time)[0])
         out_of_patience = 0 < settings.patience <= progress.validations_without_gain
         return progress.step >= settings.steps or out_of_time or out_of_patience
 
     def _finish(self) -> Outcome:
         """Make the model: the average of the last checkpoints, or a clearly better best step."""
-        if not self.ranks.first:
+        if not self.ranks.is_first:
             return self._outcome(None, None, None)
         settings, progress = self.config.training, self.progress
-        paths = checkpoints.sound_checkpoints(
-            self.run, settings.average, self.display.say, up_to=progress.step
+        paths = checkpoints.valid_checkpoints(
+            self.run, settings.average, self.display.show_message, up_to=progress.step
         )
         model = self._plain_model() if self.stepper.sharded else self.model
-        set_weights(model, checkpoints.average_weights(paths), where=str(self.run))
+        set_weights(model, average_weights(paths), where=str(self.run))
         with self._autocast():
             found = validate(model, self.data, self.config)
         made_of = f"average of {len(paths)} checkpoints" if len(paths) > 1 else "last checkpoint"
-        score = found.judged_by(settings.patience_metric)
+        score = found.patience_value(settings.patience_metric)
         if progress.best_score is not None and score < progress.best_score - _margin(found, score):
             made_of = f"best step, {progress.best_step:,}"
-            best = checkpoints.average_weights([self.run / "best"])
+            best = average_weights([self.run / "best"])
             set_weights(model, best, where=str(self.run / "best"))
             with self._autocast():
                 found = validate(model, self.data, self.config)
@@ -417,17 +425,17 @@ class Trainer:
             progress.step,
             loss=found.loss,
             perplexity=found.perplexity,
-            checkpoint_seconds=self.writer.take_seconds(),
+            checkpoint_seconds=self.writer.take_wait_seconds(),
         )
         reached = "" if found.score is None else f", {found.metric} {found.score:.1f}"
-        self.display.say(
+        self.display.show_message(
             f"done: {progress.step:,} steps; {self.run / 'model'} is the {made_of}: validation "
             f"perplexity {found.perplexity:.2f}{reached}"
         )
         return self._outcome(self.run / "model", found, None)
 
     def _export(
-        self, path: Path, weights: dict[str, torch.Tensor], found: Validation, made_of: str
+        self, path: Path, weights: dict[str, torch.Tensor], found: ValidationResult, made_of: str
     ) -> None:
         card: dict[str, Any] = {
             "made_of": made_of,
@@ -443,7 +451,9 @@ class Trainer:
             card["validation"][f"greedy {found.metric}"] = found.score
         save_model(path, weights, self.config, self.data.tokenizer, card)
 
-    def _outcome(self, model: Path | None, found: Validation | None, caught: int | None) -> Outcome:
+    def _outcome(
+        self, model: Path | None, found: ValidationResult | None, caught: int | None
+    ) -> Outcome:
         return Outcome(
             run=self.run,
             model=model,
@@ -466,20 +476,20 @@ class Trainer:
 
     def _agree(self) -> int | None:
         """The signal any rank has caught: all stop at the same step."""
-        signals = self.ranks.total(*(float(s in self.signals.caught) for s in SIGNALS))
+        signals = self.ranks.sum(*(float(s in self.signals.caught) for s in SIGNALS))
         return next((s for s, n in zip(SIGNALS, signals, strict=True) if n), None)
 
     @contextmanager
     def _whole_model(self) -> Iterator[Model | None]:
         """On the first rank the model, with the moving average, if there is one, as its weights."""
-        if not self.ranks.first and not self.stepper.sharded:
+        if not self.ranks.is_first and not self.stepper.sharded:
             yield None
             return
         if self.average is not None:
             self.average.swap()
         try:
             if self.stepper.sharded:
-                yield gathered(self.model, self._plain_model, self.ranks)
+                yield gather_model(self.model, self._plain_model, self.ranks)
             else:
                 yield self.model
         finally:
@@ -493,15 +503,15 @@ class Trainer:
         return model.to_empty(device=self.device)
 
     def _autocast(self) -> torch.autocast:
-        enabled = wants_bf16(self.config.training.precision, self.device)
+        enabled = uses_bf16(self.config.training.precision, self.device)
         return torch.autocast(self.device.type, torch.bfloat16, enabled=enabled)
 
     def _say_plainly(self, message: str) -> None:
-        if self.ranks.first:
-            Display(steps=0).say(message)
+        if self.ranks.is_first:
+            ProgressDisplay(steps=0).show_message(message)
 
 
-def _margin(found: Validation, score: float) -> float:
+def _margin(found: ValidationResult, score: float) -> float:
     """By how much the best step must beat the average: a maximum over many is partly luck."""
     return 0.5 if score == found.score else 0.01
 

@@ -13,7 +13,6 @@ from typing import Final
 
 from rich.cells import cell_len
 
-from dragoman.inspection.plotting import INK
 from dragoman.trees.tree import Leaf, Node, Tree, leaves
 
 __all__ = ["tree_svg", "tree_text"]
@@ -217,7 +216,7 @@ _STYLE: Final = (
     ".dragoman-tree .lines{fill:none;stroke:#9aa4b2;stroke-width:1.2;stroke-linejoin:round}"
     ".dragoman-tree .label{fill:#1f5fa8;font-weight:600}"
     ".dragoman-tree .tag{fill:#6b7585;font-size:12px}"
-    f".dragoman-tree .word{{fill:{INK}}}"
+    ".dragoman-tree .word{fill:#27303f}"
     "@media(prefers-color-scheme:dark){"
     ".dragoman-tree .ground{fill:#161a21}"
     ".dragoman-tree .lines{stroke:#5b6675}"

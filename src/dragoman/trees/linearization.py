@@ -1,4 +1,4 @@
-"""Trees as sequences of actions, from which, with the words, the same trees are made again.
+"""A linearisation writes a tree as a sequence of actions, and makes the tree again with its words.
 
 (S (NP (DT the) (NN dog)) (VP (VBZ barks))) becomes, in three orders to choose from,
 
@@ -10,20 +10,22 @@ The first character says what an action is, so that tags and labels may be any t
 every word is `_`, and the tree made of it has the tag XX. Brackets are what §6.3 of the paper takes
 from Vinyals et al. (2015); in-order is Liu and Zhang's (2017).
 
-An order is also a grammar: which kinds of action may follow others, such that a tree over just the
-words there are can always be finished. Here it is written to be read; `search.grammar` has it for
-batches.
+An order is also a grammar: it says which kinds of action may follow others, such that a tree over
+just the words there are can always be finished. Here it is written to be read;
+`dragoman.trees.grammar` has it for batches. `Actions` is the vocabulary of a treebank in one order.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
-from typing import ClassVar, Final, NamedTuple
+from dataclasses import dataclass, field
+from functools import cache, lru_cache
+from typing import Any, ClassVar, Final, NamedTuple
 
 from dragoman.errors import ConfigError, DataError
+from dragoman.text.special_tokens import UNK
 from dragoman.trees.tree import Leaf, Node, Tree
 
 __all__ = [
@@ -33,14 +35,16 @@ __all__ = [
     "NO_TAG",
     "OPEN",
     "WORD",
+    "Actions",
     "Bounds",
     "Linearisation",
     "linearisation",
     "merges_table",
 ]
 
+
 NO_TAG: Final = "XX"
-"""The tag of a word where tags are not told."""
+"""The tag of a word where the actions have no tags."""
 
 WORD: Final = 0
 """The kind of the actions that stand for a word, in every order."""
@@ -52,27 +56,26 @@ constituent is the number of its children."""
 END: Final = -1
 """Among kinds, the end of the sequence."""
 
-
 _BRACKETS: Final = {"_": WORD, "(": OPEN, ")": CLOSE}
 
 
 class Bounds(NamedTuple):
-    """What a grammar takes from the trees it was made for; it allows all of them."""
+    """Hold what a grammar takes from the trees it was made for, so that it allows all of them."""
 
     chain: int
     """The most constituents in a row with one child each. For brackets, the most that begin at
     the same word: while they are open, nothing says how many children they will have."""
     kinds: tuple[int, ...]
-    """All there are. From bottom up, 1 and 2 must be among them."""
+    """All kinds of action there are. From bottom up, 1 and 2 must be among them."""
 
 
 class State(NamedTuple):
-    """Where a sequence of actions has come to."""
+    """Hold where a sequence of actions has come to."""
 
-    left: int
-    """Words still to come."""
+    words_left: int
+    """How many words are still to come."""
     depth: int = 0
-    """Constituents that are open; from bottom up, parts that wait for a constituent."""
+    """How many constituents are open; from bottom up, how many parts wait for a constituent."""
     chain: int = 0
     """How many of those that `Bounds` limits are in a row up to here."""
     last: int = END
@@ -81,14 +84,14 @@ class State(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Linearisation(ABC):
-    """An order of actions."""
+    """Put a tree's actions in one order, and know what may follow what in it."""
 
     tags: bool = True
-    """Whether the sequences tell tags."""
+    """Whether the actions of words hold their tags."""
     name: ClassVar[str]
 
     def encode(self, tree: Tree) -> list[str]:
-        """The actions that make this tree of its words."""
+        """Return the actions that make this tree of its words."""
         if isinstance(tree, Leaf):
             raise DataError(f"the tree is a word alone, {tree.word}; put it under a label")
         actions = []
@@ -104,7 +107,7 @@ class Linearisation(ABC):
         return actions
 
     def decode(self, actions: Sequence[str], words: Sequence[str]) -> Node:
-        """The tree the actions make; `DataError` if it is none, or not over just these words."""
+        """Return the tree the actions make; raise DataError if it is none over just these words."""
         made: list[Tree] = []  # parts of the constituents still open
         open_: list[tuple[str, int]] = []  # labels, and where in `made` their children begin
         state = State(len(words))
@@ -114,10 +117,10 @@ class Linearisation(ABC):
             if after is None:
                 raise DataError(
                     f"no tree of {len(words)} words: action {place} of {len(actions)}, {action}, "
-                    "has no place there"
+                    "cannot stand there"
                 )
             if kind == WORD:
-                made.append(Leaf(action[1:] or NO_TAG, words[-state.left]))
+                made.append(Leaf(action[1:] or NO_TAG, words[-state.words_left]))
             else:
                 self._make(action, made, open_)
             state = after
@@ -125,19 +128,19 @@ class Linearisation(ABC):
         if not isinstance(root, Node) or self._fewest(state, (WORD, 1, 2)) > 0:
             raise DataError(
                 f"no tree of {len(words)} words: after {len(actions)} actions it is not whole, "
-                f"and {state.left} words are left"
+                f"and {state.words_left} words are left"
             )
         return root
 
     def kind(self, action: str) -> int:
-        """All that the grammar sees of an action."""
+        """Return the kind of an action, which is all that the grammar sees of it."""
         kind = _BRACKETS.get(action[:1])
         if kind is None or (kind == CLOSE and len(action) > 1):
             raise DataError(f"{action!r} is no action of the order {self.name}")
         return kind
 
     def longest_chain(self, kinds: Sequence[int]) -> int:
-        """Of what `Bounds.chain` limits, the most in a row in a whole tree's actions."""
+        """Return the most in a row of what `Bounds.chain` limits, in a whole tree's actions."""
         longest, state = 1, State(kinds.count(WORD))
         for kind in kinds:
             after = self._after(state, kind, chain=len(kinds))
@@ -145,12 +148,12 @@ class Linearisation(ABC):
             longest, state = max(longest, after.chain), after
         return longest
 
-    def missing(self, actions: Sequence[str]) -> list[str]:
-        """Actions to add to these, the most frequent first, lest a sentence have no tree."""
+    def missing_actions(self, actions: Sequence[str]) -> list[str]:
+        """Return what must be added to these, most frequent first, lest a sentence have no tree."""
         return []
 
     def allowed(self, prefix: Iterable[int], words: int, room: int, bounds: Bounds) -> set[int]:
-        """The kinds of action that may follow these; `END` among them where the tree is whole.
+        """Return the kinds of action that may follow these; `END` is one where the tree is whole.
 
         Whichever is chosen, the tree can be finished with at most `room` actions in all. Nothing
         follows a prefix that is itself not allowed.
@@ -168,29 +171,29 @@ class Linearisation(ABC):
                 found.add(kind)
         return found
 
-    def least_room(self, words: int, bounds: Bounds) -> int:
-        """The fewest actions that make a tree of so many words, at least one."""
+    def fewest_actions(self, words: int, bounds: Bounds) -> int:
+        """Return the fewest actions that make a tree of so many words, at least one."""
         return self._fewest(State(words), bounds.kinds)
 
     @abstractmethod
     def _order(self, node: Node) -> list[Tree | str]:
-        """A constituent's children and its own actions."""
+        """Return a constituent's children and its own actions, in this order."""
 
     @abstractmethod
     def _make(self, action: str, made: list[Tree], open_: list[tuple[str, int]]) -> None:
-        """What an action that is no word's, and that may come, does to the parts."""
+        """Do to the parts what an action does that is no word's and that may stand here."""
 
     @abstractmethod
     def _after(self, state: State, kind: int, chain: int) -> State | None:
-        """Where an action leads; None if it may not come, however much room there is."""
+        """Return where an action leads; None if it may not come, however much room there is."""
 
     @abstractmethod
     def _fewest(self, state: State, kinds: tuple[int, ...]) -> int:
-        """The fewest actions from here to a whole tree."""
+        """Return the fewest actions from here to a whole tree."""
 
 
 class Brackets(Linearisation):
-    """From the top down."""
+    """Name a constituent before its children: from the top down."""
 
     __slots__ = ()
     name = "brackets"
@@ -218,11 +221,11 @@ class Brackets(Linearisation):
         return None
 
     def _fewest(self, state: State, kinds: tuple[int, ...]) -> int:
-        return state.left + (2 if state.last == END else state.depth)
+        return state.words_left + (2 if state.last == END else state.depth)
 
 
 class InOrder(Brackets):
-    """A constituent's first child, its name, its other children."""
+    """Name a constituent after its first child."""
 
     __slots__ = ()
     name = "in-order"
@@ -245,19 +248,19 @@ class InOrder(Brackets):
 
     def _fewest(self, state: State, kinds: tuple[int, ...]) -> int:
         if state.depth:
-            return state.left + state.depth
-        whole = state.last == CLOSE and not state.left
-        return 0 if whole else state.left + 2
+            return state.words_left + state.depth
+        whole = state.last == CLOSE and not state.words_left
+        return 0 if whole else state.words_left + 2
 
 
 class BottomUp(Linearisation):
-    """Words are shifted, and the last so many parts become a constituent."""
+    """Name a constituent after its children, with how many they are."""
 
     __slots__ = ()
     name = "bottom-up"
 
     def kind(self, action: str) -> int:
-        """0 for a word, otherwise the number of children."""
+        """Return 0 for a word, otherwise the number of children."""
         if action[:1] == "_":
             return WORD
         arity = _arity(action)
@@ -265,8 +268,8 @@ class BottomUp(Linearisation):
             raise DataError(f"{action!r} is no action of the order {self.name}")
         return arity
 
-    def missing(self, actions: Sequence[str]) -> list[str]:
-        """One and two children for the most frequent label, if these numbers do not occur."""
+    def missing_actions(self, actions: Sequence[str]) -> list[str]:
+        """Return the most frequent label with one and two children, if these do not occur."""
         there = set(map(self.kind, actions))
         label = next(action.rpartition("/")[0] for action in actions if self.kind(action) != WORD)
         return [f"{label}/{arity}" for arity in (1, 2) if arity not in there]
@@ -287,21 +290,21 @@ class BottomUp(Linearisation):
         return State(left, depth + 1 - kind, single + 1 if kind == 1 else 0, kind)
 
     def _fewest(self, state: State, kinds: tuple[int, ...]) -> int:
-        parts = state.left + state.depth
+        parts = state.words_left + state.depth
         if parts <= 1:
-            return 0 if state.last > WORD else state.left + 1
-        return state.left + merges_table(kinds, parts)[parts - 1]
+            return 0 if state.last > WORD else state.words_left + 1
+        return state.words_left + merges_table(kinds, parts)[parts - 1]
 
 
 @lru_cache(maxsize=4096)
 def _arity(action: str) -> int:
-    """The 2 of `)NP/2`; 0 if there is none."""
+    """Return the 2 of `)NP/2`, or 0 if there is none."""
     label, _, arity = action.rpartition("/")
     return int(arity) if label[:1] == ")" and arity.isdecimal() else 0
 
 
 def merges_table(kinds: tuple[int, ...], parts: int) -> tuple[int, ...]:
-    """At i, the fewest constituents that make i + 1 parts one, for up to `parts` parts or more."""
+    """Return a table of the fewest constituents that make i + 1 parts one, for i below `parts`."""
     return _merges_table(kinds, 1 << parts.bit_length())  # so that few sizes are ever asked for
 
 
@@ -317,13 +320,105 @@ def _merges_table(kinds: tuple[int, ...], size: int) -> tuple[int, ...]:
 LINEARISATIONS: Final[dict[str, type[Linearisation]]] = {
     order.name: order for order in (Brackets, InOrder, BottomUp)
 }
-"""All orders, by name."""
+"""All orders of actions, by name."""
 
 
 def linearisation(name: str, *, tags: bool = True) -> Linearisation:
-    """The order of this name."""
+    """Return the order of this name."""
     if name not in LINEARISATIONS:
         raise ConfigError(
             f"there is no linearisation {name!r}; choose one of {', '.join(LINEARISATIONS)}"
         )
     return LINEARISATIONS[name](tags)
+
+
+@dataclass(frozen=True, slots=True)
+class Actions:
+    """Hold a training set's actions, most frequent first, and what a grammar must know of them.
+
+    In a model's vocabulary they are the ids from some `first` on, in this order.
+    """
+
+    order: Linearisation
+    names: tuple[str, ...]
+    longest_chain: int
+    """The most in a row, in a tree, of what `Bounds.chain` limits."""
+    kinds: tuple[int, ...] = field(init=False)
+    """The kind of each action, as its order numbers them."""
+    bounds: Bounds = field(init=False)
+    _index: dict[str, int] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        kinds = tuple(map(self.order.kind, self.names))
+        object.__setattr__(self, "kinds", kinds)
+        bounds = Bounds(self.longest_chain, tuple(sorted(set(kinds))))
+        object.__setattr__(self, "bounds", bounds)
+        object.__setattr__(self, "_index", {name: i for i, name in enumerate(self.names)})
+
+    @classmethod
+    def build(cls, order: Linearisation, sequences: Iterable[Sequence[str]]) -> Actions:
+        """Take the actions of a training set's sequences.
+
+        What these lack and some sentence could not do without is added at the end.
+        """
+        counts: Counter[str] = Counter()
+        longest = 1
+        kind = cache(order.kind)
+        for actions in sequences:
+            counts.update(actions)
+            longest = max(longest, order.longest_chain(list(map(kind, actions))))
+        if not counts:
+            raise DataError("there are no trees to take actions from; give at least one")
+        names = sorted(counts, key=lambda name: (-counts[name], name))
+        return cls(order, (*names, *order.missing_actions(names)), longest)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def ids(self, sequence: Iterable[str], first: int) -> list[int]:
+        """Return the model's ids of actions.
+
+        An action that is not here, such as a label only a dev set has, becomes `UNK`: every model
+        gives it a probability, none learns it, and no search produces it.
+        """
+        index = self._index
+        return [first + index[name] if name in index else UNK for name in sequence]
+
+    def sequence(self, ids: Iterable[int], first: int) -> list[str]:
+        """Return the actions of a model's ids."""
+        found = []
+        for id_ in ids:
+            if not first <= id_ < first + len(self.names):
+                raise DataError(
+                    f"id {id_} is no action; these are {first} to {first + len(self.names) - 1}"
+                )
+            found.append(self.names[id_ - first])
+        return found
+
+    def unknown(self, sequences: Iterable[Sequence[str]]) -> Counter[str]:
+        """Count the actions that are not here."""
+        return Counter(name for names in sequences for name in names if name not in self._index)
+
+    def allowed(self, prefix: Iterable[int], words: int, room: int) -> set[int]:
+        """Return the kinds that may follow actions given by their indices: see `Linearisation`."""
+        kinds = [self.kinds[index] for index in prefix]
+        return self.order.allowed(kinds, words, room, self.bounds)
+
+    def fewest_actions(self, words: int) -> int:
+        """Return the fewest actions that make a tree of so many words."""
+        return self.order.fewest_actions(words, self.bounds)
+
+    def to_data(self) -> dict[str, Any]:
+        """Return everything, as JSON can hold it."""
+        return {
+            "linearisation": self.order.name,
+            "tags": self.order.tags,
+            "longest_chain": self.longest_chain,
+            "names": list(self.names),
+        }
+
+    @classmethod
+    def from_data(cls, data: dict[str, Any]) -> Actions:
+        """Make the actions from what `to_data` gave."""
+        order = linearisation(data["linearisation"], tags=data["tags"])
+        return cls(order, tuple(data["names"]), data["longest_chain"])

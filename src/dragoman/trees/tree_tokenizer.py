@@ -1,4 +1,4 @@
-"""Sentences to pieces, trees to actions: the tokeniser of a parser.
+"""The tokeniser of a parser cuts sentences into pieces and writes trees as actions.
 
 A source is the words of a sentence with spaces between them, a target its tree in brackets on one
 line. The actions are symbols of the SentencePiece model, so that they come before all pieces, and
@@ -8,34 +8,48 @@ A decoder that sees only its own actions must count words to know which comes ne
 sentences it loses count. So each word is announced: before the first action, and after each word's
 action if there is one more, stands a symbol that the next word's first piece decides. No choice is
 made there, and what makes the tree are the actions between them.
+
+`load_tokenizer` reads a tokeniser of any kind, a parser's or a translator's.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any, TypeAlias
+from pathlib import Path
+from typing import Any, ClassVar, TypeAlias
 
 from dragoman.config import TokenizerConfig, TreesConfig
 from dragoman.errors import ConfigError, DragomanError, ModelError
 from dragoman.text.normalization import Form
+from dragoman.text.pair_tokenizer import PairTokenizer
 from dragoman.text.special_tokens import FIRST
-from dragoman.text.tokenizer import Kind, Tokenizer
-from dragoman.trees.actions import Actions
+from dragoman.text.tokenizer import Kind, Tokenizer, read_tokenizer_settings
 from dragoman.trees.bracketing import bracketing, parse_tree
 from dragoman.trees.cleaning import collapse_unary, restore_unary
-from dragoman.trees.linearization import WORD, linearisation
+from dragoman.trees.linearization import WORD, Actions, linearisation
 from dragoman.trees.tree import Tree, leaves
 
-__all__ = ["TreeTokenizer"]
+__all__ = ["TreeTokenizer", "load_tokenizer"]
 
 Pair: TypeAlias = tuple[str, str, *tuple[Any, ...]]
-"""A sentence and its tree, whatever else comes with them."""
+"""A sentence and its tree; what else comes with them is not looked at."""
+
+
+def load_tokenizer(directory: Path) -> Tokenizer:
+    """Read the tokeniser of a directory, whichever kind it is; refuse one that is not whole."""
+    settings = read_tokenizer_settings(directory)
+    for kind in (TreeTokenizer, PairTokenizer):
+        if settings.get(kind.settings_key) is not None:
+            return kind.load(directory)
+    return Tokenizer.load(directory)
 
 
 class TreeTokenizer(Tokenizer):
-    """Pieces of sentences and actions of trees."""
+    """Hold the pieces of sentences and the actions of trees."""
 
+    settings_key: ClassVar[str] = "trees"
+    targets_are_text: ClassVar[bool] = False
     actions: Actions
 
     def __init__(
@@ -55,14 +69,14 @@ class TreeTokenizer(Tokenizer):
     @classmethod
     def learn(
         cls,
-        pairs: Iterable[tuple[str, str, *tuple[Any, ...]]],
+        pairs: Iterable[Pair],
         config: TokenizerConfig,
         trees: TreesConfig,
     ) -> TreeTokenizer:
         """Take the actions from the trees and learn pieces from the sentences; reads them twice."""
         order = linearisation(trees.linearization, tags=trees.tags)
         actions = Actions.build(
-            order, (order.encode(_to_learn(pair[1], trees.collapse_unary)) for pair in pairs)
+            order, (order.encode(_read_tree(pair[1], trees.collapse_unary)) for pair in pairs)
         )
         if config.symbols:
             raise ConfigError("tokenizer.symbols mean nothing to a parser; leave them out")
@@ -70,7 +84,7 @@ class TreeTokenizer(Tokenizer):
         pieces = Tokenizer.train(
             (pair[0] for pair in pairs),
             replace(config, symbols=symbols),
-            beside=trees.announcements,
+            additional=trees.announcements,
         )
         return cls(
             pieces.model,
@@ -90,66 +104,70 @@ class TreeTokenizer(Tokenizer):
 
     @property
     def announcements(self) -> range:
-        """The ids that announce a word; none, if words are not announced."""
+        """Return the ids that announce a word; none, if words are not announced."""
         first = FIRST + len(self.actions)
         return range(first, first + self._announcements)
 
-    def announce(self, words: Sequence[str]) -> list[int]:
-        """The id that announces each word."""
+    def announcement_ids(self, words: Sequence[str]) -> list[int]:
+        """Return the id that announces each word; nothing, if words are not announced."""
         ids = self.announcements
         if not ids:
             return []
-        pieces = self.encode_batch([self.source([word]) for word in words])
+        pieces = self.encode_batch([self.join_words([word]) for word in words])
         return [ids[word[0] % len(ids)] for word in pieces]
 
     @property
     def longest_target(self) -> int:
-        """See Tokenizer: a word and all that stands around it."""
+        """See Tokenizer; an id may stand for a word of any length and the brackets around it."""
         return 1_000_000
 
-    def source(self, words: Sequence[str]) -> str:
-        """Words as a source: one that would vanish is seen as �, so that each has a piece."""
+    def split_source(self, source: str) -> list[str]:
+        """Return the words of a source."""
+        return source.split(" ")
+
+    def join_words(self, words: Sequence[str]) -> str:
+        """Return words as a source; one that would vanish becomes �, so that each has a piece."""
         return " ".join([word if self.normalize(word) else "\ufffd" for word in words])
 
     def normalize_target(self, text: str) -> str:
-        """See Tokenizer: a tree is as it is."""
+        """See Tokenizer; a tree is left as it is."""
         return text
 
     def encode_targets(self, texts: Sequence[str]) -> list[list[int]]:
         """See Tokenizer."""
-        return [self._encode_tree(_to_learn(text, self._collapse)) for text in texts]
+        return [self._encode_tree(_read_tree(text, self._collapse)) for text in texts]
 
     def _encode_tree(self, tree: Tree) -> list[int]:
         names = self.actions.order.encode(tree)
         ids = self.actions.ids(names, FIRST)
         if not self.announcements:
             return ids
-        coming = iter(self.announce([leaf.word for leaf in leaves(tree)]))
-        told = [next(coming)]
+        announcements = iter(self.announcement_ids([leaf.word for leaf in leaves(tree)]))
+        target = [next(announcements)]
         kind = self.actions.order.kind
         for name, id_ in zip(names, ids, strict=True):
-            told.append(id_)
-            if kind(name) == WORD and (announced := next(coming, None)) is not None:
-                told.append(announced)
-        return told
+            target.append(id_)
+            if kind(name) == WORD and (announced := next(announcements, None)) is not None:
+                target.append(announced)
+        return target
 
     def only_actions(self, ids: Iterable[int]) -> list[int]:
-        """Without what announces words."""
+        """Return the ids without those that announce words."""
         announcements = self.announcements
         return [id_ for id_ in ids if id_ not in announcements]
 
     def decode_target(self, ids: Sequence[int], source: str) -> str:
         """See Tokenizer."""
-        return bracketing(self.tree(ids, self.words_of(source)))
+        return bracketing(self.tree(ids, self.split_source(source)))
 
     def tree(self, ids: Sequence[int], words: Sequence[str]) -> Tree:
-        """The tree that the actions make of the words."""
+        """Return the tree that the actions make of the words."""
         names = self.actions.sequence(self.only_actions(ids), FIRST)
         tree = self.actions.order.decode(names, words)
         return restore_unary(tree) if self._collapse else tree
 
     def pieces(self, ids: Iterable[int]) -> list[str]:
-        """See Tokenizer; actions by their names, # for what announces a word."""
+        """See Tokenizer; actions have their names, and # is what announces a word."""
         ids = list(ids)
         names = [*self.actions.names, *("#" for _ in self.announcements)]
         return [
@@ -158,16 +176,16 @@ class TreeTokenizer(Tokenizer):
         ]
 
     @property
-    def _trees(self) -> dict[str, Any]:
+    def _additional_settings(self) -> dict[str, Any]:
         data = {**self.actions.to_data(), "collapse_unary": self._collapse}
         return data | ({"announcements": self._announcements} if self._announcements else {})
 
 
 def _symbols(count: int) -> list[str]:
-    """How SentencePiece knows the actions; labels may hold characters that it does not allow."""
+    """Return SentencePiece's names of actions; labels may hold characters it does not allow."""
     return [f"⟦{number}⟧" for number in range(count)]
 
 
-def _to_learn(text: str, collapse: bool) -> Tree:
+def _read_tree(text: str, collapse: bool) -> Tree:
     tree = parse_tree(text)
     return collapse_unary(tree) if collapse else tree

@@ -13,10 +13,9 @@ from torch import Tensor
 from dragoman.config import ModelConfig
 from dragoman.models import Model, Rows, build
 from dragoman.search import SamplingOptions, SearchOptions, beam_search, greedy_search, sample
-from dragoman.search.constraints.tree_grammar import Grammar
+from dragoman.search.constraints.tree_grammar import TreeConstraint
 from dragoman.text.special_tokens import BOS, EOS, PAD, UNK
-from dragoman.trees.actions import Actions
-from dragoman.trees.linearization import END, LINEARISATIONS, WORD, linearisation
+from dragoman.trees.linearization import END, LINEARISATIONS, WORD, Actions, linearisation
 from dragoman.trees.tree import leaves
 
 NAMES = list(LINEARISATIONS)
@@ -68,8 +67,8 @@ def test_in_a_batch_the_same_may_follow_as_by_the_plain_grammar(
 ) -> None:
     draw = random.Random(seed)
     counts = data.draw(st.lists(st.integers(1, 8), min_size=3, max_size=3))
-    grammar = Grammar(actions, counts, first=FIRST, vocabulary=VOCABULARY)
-    rooms = [actions.least_room(words) + draw.randint(0, 12) for words in counts]
+    grammar = TreeConstraint(actions, counts, first=FIRST, vocabulary=VOCABULARY)
+    rooms = [actions.fewest_actions(words) + draw.randint(0, 12) for words in counts]
     walks = [
         [walk(actions, words, room, draw) for _ in range(4)]
         for words, room in zip(counts, rooms, strict=True)
@@ -101,8 +100,8 @@ def test_from_every_prefix_the_same_may_follow_as_by_the_plain_grammar(
     name: str, words: int, extra: int, chain: int
 ) -> None:
     actions = vocabulary(name, chain, arities=(1, 2, 3))
-    grammar = Grammar(actions, [words], first=FIRST, vocabulary=VOCABULARY)
-    room = actions.least_room(words) + extra
+    grammar = TreeConstraint(actions, [words], first=FIRST, vocabulary=VOCABULARY)
+    room = actions.fewest_actions(words) + extra
     prefixes: list[list[int]] = [[]]
     while prefixes:
         length = len(prefixes[0])
@@ -125,11 +124,11 @@ def test_from_every_prefix_the_same_may_follow_as_by_the_plain_grammar(
 def test_a_random_walk_ends_in_a_tree_whatever_the_room(name: str, words: int) -> None:
     generator = torch.Generator().manual_seed(words)
     actions = vocabulary(name, chain=2, arities=(1, 2, 3, 15))
-    least = actions.least_room(words)
+    least = actions.fewest_actions(words)
     rooms = [least, least + 1, least + 2, least + 5, least + words // 3, least + 2 * words]
     rooms_B = torch.tensor(rooms if words < 1000 else [*rooms[:4], least + 100])
     sentences_B = torch.arange(len(rooms_B))
-    grammar = Grammar(actions, [words] * len(rooms_B), first=FIRST, vocabulary=VOCABULARY)
+    grammar = TreeConstraint(actions, [words] * len(rooms_B), first=FIRST, vocabulary=VOCABULARY)
     paths = 8 if words < 1000 else 1
     ids_BKT = torch.zeros(len(rooms_B), paths, 0, dtype=torch.int64)
     open_BK = torch.ones(len(rooms_B), paths, dtype=torch.bool)
@@ -154,8 +153,8 @@ def test_a_random_walk_ends_in_a_tree_whatever_the_room(name: str, words: int) -
 @pytest.mark.parametrize("words", [1, 2, 3, 20])
 def test_with_too_little_room_or_without_words_nothing_may_come(name: str, words: int) -> None:
     actions = vocabulary(name, chain=2)
-    grammar = Grammar(actions, [words, words, 0], first=FIRST, vocabulary=VOCABULARY)
-    least = actions.least_room(words)
+    grammar = TreeConstraint(actions, [words, words, 0], first=FIRST, vocabulary=VOCABULARY)
+    least = actions.fewest_actions(words)
     rooms_B = torch.tensor([least, least - 1, 50])
     nothing_yet = torch.zeros(3, 1, 0, dtype=torch.int64)
     allowed_B = grammar.allowed(torch.arange(3), nothing_yet, rooms_B).any(dim=2)[:, 0]
@@ -165,7 +164,7 @@ def test_with_too_little_room_or_without_words_nothing_may_come(name: str, words
 @pytest.mark.parametrize("name", NAMES)
 def test_nothing_follows_what_is_no_action_and_no_ids_are_too_strange(name: str) -> None:
     actions = vocabulary(name, chain=2)
-    grammar = Grammar(actions, [2, 5], first=FIRST, vocabulary=VOCABULARY)
+    grammar = TreeConstraint(actions, [2, 5], first=FIRST, vocabulary=VOCABULARY)
     generator = torch.Generator().manual_seed(1)
     rooms_B = torch.tensor([3, 40])
     for length in range(1, 12):
@@ -196,7 +195,7 @@ def test_whatever_a_model_prefers_every_search_finds_trees(name: str, find: str)
     lengths = torch.tensor([count + 1 for count in counts])
     ids_BL = torch.randint(4, FIRST, (len(counts), int(lengths.max())))
     source = Rows.one_a_row(ids_BL.scatter(1, lengths[:, None] - 1, EOS), lengths)
-    grammar = Grammar(actions, counts, first=FIRST, vocabulary=VOCABULARY)
+    grammar = TreeConstraint(actions, counts, first=FIRST, vocabulary=VOCABULARY)
     for extra in (3, 30):  # what the sentence of 13 words needs from bottom up, and more
         if find == "sample":
             sampling = SamplingOptions(max_extra=extra, samples=5)
@@ -216,8 +215,8 @@ def test_whatever_a_model_prefers_every_search_finds_trees(name: str, find: str)
 @pytest.mark.parametrize("name", NAMES)
 def test_batch_mates_change_nothing(name: str) -> None:
     actions = vocabulary(name, chain=2)
-    grammar = Grammar(actions, [4, 9], first=FIRST, vocabulary=VOCABULARY)
-    alone = Grammar(actions, [9], first=FIRST, vocabulary=VOCABULARY)
+    grammar = TreeConstraint(actions, [4, 9], first=FIRST, vocabulary=VOCABULARY)
+    alone = TreeConstraint(actions, [9], first=FIRST, vocabulary=VOCABULARY)
     ids = walk(actions, 9, 25, random.Random(1))
     for length in range(len(ids) + 1):
         ids_BKT = torch.tensor([[ids[:length]]] * 2, dtype=torch.int64)
@@ -235,8 +234,10 @@ def test_with_words_announced_the_same_actions_may_follow(
     actions = vocabulary(name, chain, arities=(1, 2, 3))
     end = FIRST + len(actions)
     announced = [end + (7 * word) % 3 for word in range(words)]
-    grammar = Grammar(actions, [words], first=FIRST, vocabulary=end + 3, announced=[announced])
-    least = actions.least_room(words) + words
+    grammar = TreeConstraint(
+        actions, [words], first=FIRST, vocabulary=end + 3, announced=[announced]
+    )
+    least = actions.fewest_actions(words) + words
     assert grammar.shortest(0) == least
     room = least + extra
     prefixes: list[list[int]] = [[]]

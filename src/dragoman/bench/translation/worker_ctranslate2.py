@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.text.special_tokens import BOS, PAD
-from dragoman.text.tokenizer import Tokenizer
+from dragoman.trees.tree_tokenizer import load_tokenizer
 
-__all__ = ["CTranslate2", "load", "prepare"]
+__all__ = ["CTranslate2System", "load", "prepare"]
 
 
 def prepare(threads: int) -> None:
@@ -25,7 +25,7 @@ def prepare(threads: int) -> None:
     import ctranslate2  # noqa: F401
 
 
-class CTranslate2:
+class CTranslate2System:
     """A translator of theirs between our tokeniser's ends."""
 
     def __init__(
@@ -40,7 +40,7 @@ class CTranslate2:
     ) -> None:
         self._path, self._precision, self._search = path, precision, search
         self._shortlist = shortlist
-        self._tokenizer = Tokenizer.load(Path(model))
+        self._tokenizer = load_tokenizer(Path(model))
         self._pieces = self._tokenizer.pieces(range(len(self._tokenizer)))
         self._ids = {piece: number for number, piece in enumerate(self._pieces)}
         self._threads: tuple[int, int] | None = None
@@ -93,6 +93,6 @@ def load(
     shortlist: bool,
     search: Mapping[str, Any],
     settings: Mapping[str, Any],
-) -> CTranslate2:
+) -> CTranslate2System:
     """The exported model at `path`; the tokeniser is of `model`."""
-    return CTranslate2(path, model, precision, search, settings, shortlist=shortlist)
+    return CTranslate2System(path, model, precision, search, settings, shortlist=shortlist)

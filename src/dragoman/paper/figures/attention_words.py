@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 
 from dragoman.errors import DataError
 from dragoman.inference import Translator
-from dragoman.models.attention import watch
+from dragoman.models.attention import record_attention
 from dragoman.search.batching import source_rows, target_rows
 from dragoman.text.tokenizer import Tokenizer
 
-__all__ = ["END", "Looks", "Words", "look"]
+__all__ = ["END", "SentenceAttention", "WordPieces", "compute_attention"]
 
 END: Final = "<EOS>"
-LONGEST: Final = 120
+MAX_WORDS: Final = 120
 
 Weights: TypeAlias = NDArray[np.floating[Any]]
 
@@ -34,7 +34,7 @@ _NO_SPACES: Final = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Looks:
+class SentenceAttention:
     """Where the words of a sentence and of its translation look; both end with END."""
 
     sentence: str
@@ -48,9 +48,9 @@ class Looks:
 
 
 @torch.no_grad()
-def look(
+def compute_attention(
     translator: Translator, sentence: str, target: str | None = None, *, pieces: bool = False
-) -> Looks:
+) -> SentenceAttention:
     """Let the model read a sentence and its translation, its own if none is given.
 
     A word of several pieces looks as they do on average, and what looks at it is what looks at any
@@ -62,37 +62,45 @@ def look(
     ids = tokenizer.encode(sentence), tokenizer.encode(target)
     if not ids[0]:
         raise DataError("the sentence is empty; give one with words in it")
-    source, spoken = (Words.of(tokenizer, row, pieces) for row in ids)
-    if (longest := max(len(source.texts), len(spoken.texts)) - 1) > LONGEST:
+    source, spoken = (WordPieces.of(tokenizer, row, pieces) for row in ids)
+    if (longest := max(len(source.texts), len(spoken.texts)) - 1) > MAX_WORDS:
         raise DataError(
-            f"a sentence or translation of {longest} words fits no picture; give at most {LONGEST}"
+            f"a sentence or translation of {longest} words fits no picture; give at most {MAX_WORDS}"
         )
     device = next(model.parameters()).device
-    with watch(model) as seen:
+    with record_attention(model) as seen:
         model.features(source_rows([ids[0]], device), target_rows([ids[1]], device))
     weights = {name: tensor[0].float().cpu().numpy() for name, tensor in seen.items()}
-    return Looks(
+    return SentenceAttention(
         sentence,
         target,
         source.texts,
         spoken.texts,
-        {n: _fold(w, source, source) for n, w in weights.items() if n.startswith("encoder")},
+        {
+            n: _pieces_to_words(w, source, source)
+            for n, w in weights.items()
+            if n.startswith("encoder")
+        },
         # Row t of the decoder reads piece t - 1 and predicts piece t, the last one the end.
-        {n: _fold(w, spoken, source) for n, w in weights.items() if "source_attention" in n},
+        {
+            n: _pieces_to_words(w, spoken, source)
+            for n, w in weights.items()
+            if "source_attention" in n
+        },
     )
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class WordPieces:
     """The words of a sentence, and which of them each piece belongs to."""
 
     texts: tuple[str, ...]
     member_WP: Weights
 
     @classmethod
-    def of(cls, tokenizer: Tokenizer, ids: Sequence[int], pieces: bool) -> Words:
+    def of(cls, tokenizer: Tokenizer, ids: Sequence[int], pieces: bool) -> WordPieces:
         """The words that ids make up, and END."""
-        words = _words(tokenizer, ids)
+        words = _group_pieces(tokenizer, ids)
         if pieces:
             first = {group[0] for group in words}
             texts = [_readable(tokenizer, [id_]) for id_ in ids]
@@ -105,21 +113,21 @@ class Words:
         return cls((*texts, END), member)
 
 
-def _words(tokenizer: Tokenizer, ids: Sequence[int]) -> list[list[int]]:
+def _group_pieces(tokenizer: Tokenizer, ids: Sequence[int]) -> list[list[int]]:
     """The places of the pieces of each word; a mark is a word, as in the paper's pictures."""
     words: list[list[int]] = []
-    numbers = tokenizer.words(ids)
+    numbers = tokenizer.word_indices(ids)
     for place, id_ in enumerate(ids):
         if place and numbers[place] == numbers[place - 1] >= 0:
             so_far = tokenizer.decode([ids[p] for p in words[-1]])
-            if _joins(so_far, tokenizer.decode([id_])):
+            if _continues_word(so_far, tokenizer.decode([id_])):
                 words[-1].append(place)
                 continue
         words.append([place])
     return words
 
 
-def _joins(word: str, piece: str) -> bool:
+def _continues_word(word: str, piece: str) -> bool:
     """Whether a piece goes on with the word before it, from which no space parts it."""
     if not word or _UNFINISHED in word:  # a space that leads to it, or bytes
         return True
@@ -138,7 +146,7 @@ def _readable(tokenizer: Tokenizer, group: Sequence[int]) -> str:
     return "".join(tokenizer.pieces(group)).replace("▁", "␣")
 
 
-def _fold(weights_HTS: Weights, looking: Words, looked_at: Words) -> Weights:
+def _pieces_to_words(weights_HTS: Weights, looking: WordPieces, looked_at: WordPieces) -> Weights:
     """Between pieces to between words: the mean over those that look, the sum over the others."""
     mean_WT = looking.member_WP / looking.member_WP.sum(1, keepdims=True)
     folded: Weights = mean_WT @ weights_HTS @ looked_at.member_WP.T

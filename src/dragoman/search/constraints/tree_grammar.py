@@ -17,24 +17,29 @@ from torch import Tensor
 from torch.nn import functional
 
 from dragoman.models.api import Model
-from dragoman.search.batching import Constrain
-from dragoman.search.search_space import Constraint
+from dragoman.search.allowed_outputs import Constraint
+from dragoman.search.batching import MakeConstraint
 from dragoman.text.special_tokens import EOS, FIRST, PAD, UNK
 from dragoman.text.tokenizer import Tokenizer
-from dragoman.trees.actions import Actions
-from dragoman.trees.grammar import NOTHING, RULES, Here, Yields, to_announce
-from dragoman.trees.linearization import WORD
+from dragoman.trees.grammar import (
+    ACTION_GRAMMARS,
+    NO_ACTION,
+    GrammarState,
+    SentencesToParse,
+    announcements_left,
+)
+from dragoman.trees.linearization import WORD, Actions
 
-__all__ = ["Grammar", "constrain"]
+__all__ = ["TreeConstraint", "tree_constraints"]
 
 ANNOUNCEMENT: Final = -2
 """The kind of an id that announces a word: see `TreeTokenizer`."""
 
 
-class Grammar(Constraint):
+class TreeConstraint(Constraint):
     """Only sequences that make a tree over all words of their sentence in the room there is.
 
-    With less room than `Actions.least_room` nothing is allowed, nor after an id that is no action.
+    With less room than `Actions.fewest_actions` nothing is allowed, nor after an id that is no action.
     """
 
     def __init__(
@@ -52,14 +57,14 @@ class Grammar(Constraint):
         The ids after the actions are those that announce words: `announced` in each row, if any.
         """
         assert UNK < first <= vocabulary - len(actions)
-        rules = RULES[actions.order.name](
+        rules = ACTION_GRAMMARS[actions.order.name](
             actions.bounds, max(words, default=0), torch, device=device
         )
-        kinds = [NOTHING] * vocabulary
+        kinds = [NO_ACTION] * vocabulary
         sums = [(0, 0, 1)] * vocabulary  # what an id adds to words, depth and ids not of actions
         for id_, kind in enumerate(actions.kinds, start=first):
             kinds[id_] = kind
-            sums[id_] = (int(kind == WORD), rules.deeper(kind), 0)
+            sums[id_] = (int(kind == WORD), rules.depth_change(kind), 0)
         if any(announced):
             self.free = range(first + len(actions), vocabulary)
             for id_ in self.free:
@@ -85,8 +90,8 @@ class Grammar(Constraint):
         room_BK = room_B[:, None]
         if self.free:
             due_BK = self._due(ids_BKT) & (left_BK > 0)
-            room_BK = room_BK - to_announce(left_BK, due_BK)
-        here = Here(left_BK, sums_BK3[:, :, 1], room_BK, self._recent(ids_BKT))
+            room_BK = room_BK - announcements_left(left_BK, due_BK)
+        here = GrammarState(left_BK, sums_BK3[:, :, 1], room_BK, self._recent(ids_BKT))
         allowed_BKC = self._rules.allowed(here) & good_BK[:, :, None]
         # Most of a vocabulary is never allowed, so the answer is by kinds until here.
         allowed_BKV: Tensor = allowed_BKC.new_zeros(*ids_BKT.shape[:2], len(self._kinds_V))
@@ -103,7 +108,7 @@ class Grammar(Constraint):
     def shortest(self, sentence: int) -> int:
         """The fewest actions that make a tree of its words."""
         words = self._words[sentence]
-        return self._all.least_room(words) + (words if self.free else 0)
+        return self._all.fewest_actions(words) + (words if self.free else 0)
 
     def _due(self, ids_BKT: Tensor) -> Tensor:
         """Whether a word is announced next, if there is one: at first, and after each word."""
@@ -124,25 +129,27 @@ class Grammar(Constraint):
         if self.free:  # at least every second one is an action
             action_BKW = recent_BKW != ANNOUNCEMENT
             order_BKW = action_BKW.byte().argsort(dim=2, stable=True)
-            recent_BKW = recent_BKW.masked_fill(~action_BKW, NOTHING).gather(2, order_BKW)
+            recent_BKW = recent_BKW.masked_fill(~action_BKW, NO_ACTION).gather(2, order_BKW)
             recent_BKW = recent_BKW[:, :, -window:]
-        return functional.pad(recent_BKW, (window - recent_BKW.shape[2], 0), value=NOTHING)
+        return functional.pad(recent_BKW, (window - recent_BKW.shape[2], 0), value=NO_ACTION)
 
 
-def constrain(tokenizer: Tokenizer, sources: Sequence[str], model: Model) -> Constrain | None:
+def tree_constraints(
+    tokenizer: Tokenizer, sources: Sequence[str], model: Model
+) -> MakeConstraint | None:
     """What makes trees over the words of these sources, or None if the target is plain text."""
-    yields = Yields.of(tokenizer, sources)
-    if yields is None:
+    to_parse = SentencesToParse.from_sources(tokenizer, sources)
+    if to_parse is None:
         return None
     device = next(model.parameters()).device
 
-    def grammar(rows: Sequence[int]) -> Grammar:
-        return Grammar(
-            yields.actions,
-            [yields.words[row] for row in rows],
+    def grammar(rows: Sequence[int]) -> TreeConstraint:
+        return TreeConstraint(
+            to_parse.actions,
+            [to_parse.words[row] for row in rows],
             first=FIRST,
             vocabulary=model.targets,
-            announced=[yields.announced[row] for row in rows],
+            announced=[to_parse.announced[row] for row in rows],
             device=device,
         )
 

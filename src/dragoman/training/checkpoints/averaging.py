@@ -1,25 +1,26 @@
-"""Making a model of several checkpoints (§6.1)."""
+"""Averaging the weights of several checkpoints, as a model (§6.1)."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
 import torch
+from torch import Tensor
 
 from dragoman.config import Config
 from dragoman.errors import ConfigError, ModelError
 from dragoman.model_directory import save_model
 from dragoman.models import build
-from dragoman.models.weights import adopt_weights
-from dragoman.text.tokenizer import Tokenizer
-from dragoman.training.checkpoints.checkpoint import STATE, average_weights, list_checkpoints
+from dragoman.models.weights import adopt_weights, read_tensors
+from dragoman.training.checkpoints.checkpoint import STATE_FILE, Checkpoint, list_checkpoints
+from dragoman.training.run_file import RunFile
+from dragoman.trees.tree_tokenizer import load_tokenizer
 
-__all__ = ["average"]
+__all__ = ["average_checkpoints", "average_weights"]
 
 
-def average(paths: Sequence[Path], out: Path, *, last: int = 5) -> str:
+def average_checkpoints(paths: Sequence[Path], out: Path, *, last: int = 5) -> str:
     """Write the mean of a run's last checkpoints, or of these checkpoints or models, to `out`."""
     if len(paths) == 1 and (paths[0] / "checkpoints").is_dir():
         run = paths[0]
@@ -28,20 +29,22 @@ def average(paths: Sequence[Path], out: Path, *, last: int = 5) -> str:
             raise ModelError(f"{run}: has no checkpoint to average yet")
     else:
         chosen = list(paths)
-        run = chosen[0].parent.parent if (chosen[0] / STATE).exists() else chosen[0]
+        run = chosen[0].parent.parent if (chosen[0] / STATE_FILE).exists() else chosen[0]
     if not chosen:
         raise ConfigError("nothing to average; name a run or some checkpoints")
     for path in chosen:
-        if not (path / STATE).exists() and not (path / "weights.safetensors").exists():
+        if not (path / STATE_FILE).exists() and not (path / "weights.safetensors").exists():
             raise ModelError(
-                f"{path}: no checkpoint and no model (no {STATE} and no weights.safetensors in it)"
+                f"{path}: no checkpoint and no model (no {STATE_FILE} and no weights.safetensors "
+                "in it)"
             )
     config = Config.load(run / "config.toml")
-    tokenizer = Tokenizer.load(_tokenizer_place(run))
+    run_file = RunFile.read(run)  # a model has none: its tokeniser is in its own directory
+    tokenizer = load_tokenizer(run / run_file.data if run_file else run)
     weights = average_weights(chosen)
     with torch.device("meta"):
         model = build(config.model, *tokenizer.sizes)
-    adopt_weights(model, weights, where=str(chosen[0]))  # refuses what is of another model
+    adopt_weights(model, weights, where=str(chosen[0]))  # refuses the weights of another model
     card = {
         "made_of": f"average of {len(chosen)}: {', '.join(path.name for path in chosen)}",
         "parameters": sum(tensor.numel() for tensor in weights.values()),
@@ -50,9 +53,27 @@ def average(paths: Sequence[Path], out: Path, *, last: int = 5) -> str:
     return f"{out}: {card['made_of']}"
 
 
-def _tokenizer_place(run: Path) -> Path:
-    try:
-        data = json.loads((run / "run.json").read_text(encoding="utf-8"))["data"]
-    except (OSError, ValueError, KeyError, TypeError):
-        return run
-    return run / str(data)
+def average_weights(paths: Sequence[Path]) -> dict[str, Tensor]:
+    """Return the mean weights of several checkpoints or models, summed in double precision.
+
+    A checkpoint with a moving average gives that in place of its weights.
+    """
+    total: dict[str, Tensor] = {}
+    for path in paths:
+        weights = _read_weights(path)
+        if not total:
+            total = {name: tensor.double() for name, tensor in weights.items()}
+            continue
+        if {n: t.shape for n, t in weights.items()} != {n: t.shape for n, t in total.items()}:
+            raise ModelError(f"{path}: not the same model as {paths[0]}; they cannot be averaged")
+        for name, tensor in weights.items():
+            total[name] += tensor.double()
+    return {name: (tensor / len(paths)).float() for name, tensor in total.items()}
+
+
+def _read_weights(path: Path) -> dict[str, Tensor]:
+    if not (path / STATE_FILE).exists():
+        return read_tensors(path / "weights.safetensors")
+    checkpoint = Checkpoint(path)
+    checkpoint.shards.verify()
+    return checkpoint.read_weights()
