@@ -30,7 +30,7 @@ import torch
 from dragoman.data.readers.parallel import open_text
 from dragoman.evaluation.metrics import score
 from dragoman.inference import Translator, load
-from dragoman.inspection.plotting import INK, check_format, style, write
+from dragoman.inspection.plotting import TEXT_COLOUR, check_format, save_figure, style
 
 COLOURS = ("#2563eb", "#d97706", "#059669", "#dc2626", "#7c3aed", "#0891b2", "#be185d", "#4d7c0f")
 MARKERS = "osD^v"
@@ -131,7 +131,7 @@ def draw(measured: Sequence[Measured], sentences: int, path: Path, title: str) -
         if len(beams) > 1:
             for number, beam in enumerate(beams):
                 marker = MARKERS[number % len(MARKERS)]
-                axes.plot([], [], marker, color=INK, label=f"beam {beam}")
+                axes.plot([], [], marker, color=TEXT_COLOUR, label=f"beam {beam}")
         axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
         axes.set_xscale("log")
         axes.xaxis.set_major_locator(
@@ -143,7 +143,7 @@ def draw(measured: Sequence[Measured], sentences: int, path: Path, title: str) -
         axes.set_xlabel("sentences a second (logarithmic)")
         axes.set_ylabel("BLEU")
         axes.set_title(title)
-        write(figure, path)
+        save_figure(figure, path)
 
 
 def main() -> None:

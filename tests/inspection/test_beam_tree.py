@@ -7,17 +7,17 @@ from itertools import groupby
 import pytest
 import torch
 
-from dragoman.inspection.beam_tree import BeamTree, beam_tree
-from dragoman.inspection.pieces import END
+from dragoman.inspection.beam_tree import BeamTree, build_beam_tree
+from dragoman.inspection.sentence_pair import END
 from dragoman.search import SearchOptions, beam_search
 from dragoman.search.batching import source_rows
 
-from .looking import SENTENCE, translator
+from .small_translators import SENTENCE, translator
 
 
 @pytest.fixture(scope="module", params=[1, 3])
 def tree(request: pytest.FixtureRequest) -> BeamTree:
-    return beam_tree(translator(), SENTENCE, beam=request.param)
+    return build_beam_tree(translator(), SENTENCE, beam=request.param)
 
 
 def test_the_results_are_those_of_the_search(tree: BeamTree) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from dragoman.errors import DataError, DragomanError
 from dragoman.inspection.attention_plot import draw_attention
-from dragoman.inspection.plotting import unreadable
+from dragoman.inspection.plotting import has_missing_glyphs
 from dragoman.inspection.training_curves import draw_curves
 
 SOURCE = ["▁the", "▁let", "ter", "</s>"]
@@ -153,7 +153,7 @@ def test_runs_are_compared_in_one_picture(tmp_path: Path) -> None:
 
 
 def test_runs_without_curves_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"nowhere: not a run, it has no metrics\.jsonl"):
+    with pytest.raises(DataError, match=r"nowhere: has no metrics\.jsonl; give"):
         draw_curves(tmp_path / "nowhere")
     with pytest.raises(DataError, match="nothing to draw yet"):
         draw_curves(run_with(tmp_path / "empty", []))
@@ -163,14 +163,14 @@ def test_runs_without_curves_are_refused(tmp_path: Path) -> None:
         draw_curves(run_with(tmp_path / "foreign", events()[:1], end="step,loss\n1,2\n"))
     with pytest.raises(DataError, match=r"metrics\.jsonl:1: not a line of metrics"):
         draw_curves(run_with(tmp_path / "list", [], end="[1]\n"))
-    with pytest.raises(DataError, match="name at least one"):
+    with pytest.raises(DataError, match="give at least one"):
         draw_curves([])
     assert not list(tmp_path.glob("*/*.png"))
 
 
 def test_letters_no_font_has_are_known_beforehand() -> None:
-    assert not unreadable("Größe, “so”: 12 → 3")
-    assert unreadable("\U0001f9ff nobody draws \U00100000")
+    assert not has_missing_glyphs("Größe, “so”: 12 → 3")
+    assert has_missing_glyphs("\U0001f9ff nobody draws \U00100000")
 
 
 def test_the_curves_of_further_sets_are_named(tmp_path: Path) -> None:

@@ -13,9 +13,10 @@ import pytest
 
 from dragoman.cli import inspect
 from dragoman.errors import ConfigError
-from dragoman.inspection.saved_page import PAGE, Inspection, bundle
+from dragoman.inspection import PAGE
+from dragoman.inspection.saved_page import Inspection, bundle
 
-from .looking import SENTENCE, translator
+from .small_translators import SENTENCE, translator
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +29,7 @@ def test_it_loads_nothing(page: Inspection) -> None:
     allowed = "http://www.w3.org/2000/svg"  # a name, which is not fetched
     assert not re.findall(r"https?://", text.replace(allowed, ""))
     assert not re.findall(r"<(?:link|img|iframe|script[^>]+src)", text)
-    assert "import " not in re.sub(r"//.*|\"[^\"\n]*\"", "", bundle("alone"))
+    assert "import " not in re.sub(r"//.*|\"[^\"\n]*\"", "", bundle("saved_page"))
 
 
 def test_its_policy_allows_its_own_script_and_style_only(page: Inspection) -> None:
@@ -80,7 +81,7 @@ def test_of_a_recurrent_model_there_are_no_formulas() -> None:
 def test_a_bundle_has_what_every_module_exports() -> None:
     text = bundle("main")
     for file in PAGE.glob("*.js"):
-        if file.stem != "alone":
+        if file.stem != "saved_page":
             assert text.count(f"const page_{file.stem} = ") == 1, file
     assert not re.search(r"^(?:import|export) ", text, re.MULTILINE)
     asked = re.findall(r"const \{ ([\w, ]+) \} = page_(\w+);", text)

@@ -1,4 +1,4 @@
-"""Attention as heat maps: what each target token looks at, head by head."""
+"""Attention as heat maps, one a head: how much each target token attends to each source token."""
 
 # H heads, T target tokens, S source tokens
 
@@ -13,16 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.errors import DragomanError
-from dragoman.inspection.plotting import INK, check_format, style, write
+from dragoman.inspection.plotting import TEXT_COLOUR, check_format, save_figure, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["draw_attention"]
 
-_COLOURS = ["#ffffff", "#d7e3f4", "#8fb3dd", "#4076b4", "#17386b"]
-_GOLD = "#e07a1f"
-_LINES = "#eef1f5"
+_COLOUR_SCALE = ["#ffffff", "#d7e3f4", "#8fb3dd", "#4076b4", "#17386b"]
+_ALIGNMENT_COLOUR = "#e07a1f"
+_GRID_COLOUR = "#eef1f5"
 
 
 def draw_attention(
@@ -34,7 +34,7 @@ def draw_attention(
     title: str = "",
     alignment: Iterable[tuple[int, int]] | None = None,
 ) -> None:
-    """Draw weights, H T S or T S, to a .png, .svg or .pdf: a panel a head, and their mean.
+    """Draw weights, H T S or T S, to a .png, .svg or .pdf file: a panel a head, and their mean.
 
     Pairs (source, target) of an alignment are framed. All panels share one scale.
     """
@@ -74,7 +74,7 @@ def _draw(
     rows = math.ceil(panels / columns)
     cell = max(0.12, min(0.28, 7 / max(T, S)))  # inches
     width, height = columns * max(S * cell, 0.8), rows * max(T * cell, 0.5)
-    colours = LinearSegmentedColormap.from_list("dragoman", _COLOURS)
+    colours = LinearSegmentedColormap.from_list("dragoman", _COLOUR_SCALE)
     figure = Figure(figsize=(width + 1.5, height + 1.5), layout="constrained")
     grid = figure.subplots(rows, columns, squeeze=False)
     for number, axes in enumerate(grid.flat):
@@ -84,23 +84,23 @@ def _draw(
         image = axes.imshow(
             panels_HTS[number], cmap=colours, vmin=0, vmax=max(1e-9, float(panels_HTS.max()))
         )
-        _frame(axes, titles[number], T, S)
+        _draw_grid(axes, titles[number], T, S)
         top, left = number < columns, number % columns == 0
         size = min(9.0, cell * 72 * 0.62)
         _label(axes.xaxis, source_tokens if top else [], size, rotation=90)
         _label(axes.yaxis, target_tokens if left else [], size, rotation=0)
         for source, target in aligned:
-            _mark(axes, source, target)
+            _frame_cell(axes, source, target)
     bar = figure.colorbar(image, ax=grid, shrink=min(1.0, 2 / height), aspect=16, pad=0.015)
     bar.outline.set_visible(False)
     bar.ax.tick_params(length=0, labelsize=7)
     if title:
-        figure.suptitle(title, fontsize=12, x=0.01, ha="left", color=INK)
-    write(figure, path)
+        figure.suptitle(title, fontsize=12, x=0.01, ha="left", color=TEXT_COLOUR)
+    save_figure(figure, path)
 
 
 def _columns(panels: int, T: int, S: int) -> int:
-    """As many as bring the whole near to three wide by two high, with few places left over."""
+    """Return how many columns make the picture about 3:2 with few places left empty."""
 
     def badness(columns: int) -> float:
         rows = math.ceil(panels / columns)
@@ -109,12 +109,12 @@ def _columns(panels: int, T: int, S: int) -> int:
     return min(range(1, panels + 1), key=badness)
 
 
-def _frame(axes: Axes, title: str, T: int, S: int) -> None:
+def _draw_grid(axes: Axes, title: str, T: int, S: int) -> None:
     axes.set_title(title, pad=4)
     axes.grid(False)
     axes.spines[:].set_visible(True)
-    axes.vlines(np.arange(1, S) - 0.5, -0.5, T - 0.5, color=_LINES, linewidth=0.5)
-    axes.hlines(np.arange(1, T) - 0.5, -0.5, S - 0.5, color=_LINES, linewidth=0.5)
+    axes.vlines(np.arange(1, S) - 0.5, -0.5, T - 0.5, color=_GRID_COLOUR, linewidth=0.5)
+    axes.hlines(np.arange(1, T) - 0.5, -0.5, S - 0.5, color=_GRID_COLOUR, linewidth=0.5)
 
 
 def _label(axis: Any, tokens: Sequence[str], size: float, *, rotation: float) -> None:
@@ -123,11 +123,13 @@ def _label(axis: Any, tokens: Sequence[str], size: float, *, rotation: float) ->
         axis.tick_top()
     axis.set_tick_params(length=0)
     for label in axis.get_ticklabels():
-        label.set_color(INK)
+        label.set_color(TEXT_COLOUR)
 
 
-def _mark(axes: Axes, source: int, target: int) -> None:
+def _frame_cell(axes: Axes, source: int, target: int) -> None:
     from matplotlib.patches import Rectangle
 
     corner = (source - 0.5, target - 0.5)
-    axes.add_patch(Rectangle(corner, 1, 1, fill=False, edgecolor=_GOLD, linewidth=1.3, zorder=3))
+    axes.add_patch(
+        Rectangle(corner, 1, 1, fill=False, edgecolor=_ALIGNMENT_COLOUR, linewidth=1.3, zorder=3)
+    )

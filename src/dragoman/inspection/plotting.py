@@ -1,4 +1,4 @@
-"""What every picture shares: fonts for any script, and a file that is whole or not there."""
+"""The style of every picture, fonts for any script, and saving a figure atomically."""
 
 from __future__ import annotations
 
@@ -16,34 +16,34 @@ from dragoman.system.atomic_files import atomic_write
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["INK", "check_format", "style", "unreadable", "write"]
+__all__ = ["TEXT_COLOUR", "check_format", "has_missing_glyphs", "save_figure", "style"]
 
 FORMATS: Final = (".png", ".svg", ".pdf")
-INK: Final = "#27303f"
-_FIRST: Final = "DejaVu Sans"  # comes with Matplotlib
+TEXT_COLOUR: Final = "#27303f"
+_DEFAULT_FONT: Final = "DejaVu Sans"  # comes with Matplotlib
 
 
 def check_format(path: Path) -> None:
-    """Refuse a picture that could not be written, before it is drawn."""
+    """Raise an error if no picture can be written to this name, before it is drawn."""
     if path.suffix.lower() not in FORMATS:
         raise DragomanError(f"{path}: a picture is one of {', '.join(FORMATS)}; rename it")
 
 
 @contextmanager
 def style(text: str = "") -> Iterator[None]:
-    """Draw in Dragoman's style, with fonts that have the characters of the text if any has.
+    """Draw in Dragoman's style inside the block, with fonts that have the characters of the text.
 
-    What no font has becomes an empty box in a PNG; an SVG leaves the letters to its viewer.
+    A character that no font has becomes an empty box in a PNG; an SVG leaves it to its viewer.
     """
     import matplotlib as mpl
 
     settings: Any = {
         "font.family": _families(text),
         "font.size": 9,
-        "text.color": INK,
-        "axes.labelcolor": INK,
+        "text.color": TEXT_COLOUR,
+        "axes.labelcolor": TEXT_COLOUR,
         "axes.edgecolor": "#b8bfca",
-        "axes.titlecolor": INK,
+        "axes.titlecolor": TEXT_COLOUR,
         "axes.titlesize": 10,
         "axes.titlelocation": "left",
         "axes.spines.top": False,
@@ -63,8 +63,8 @@ def style(text: str = "") -> Iterator[None]:
         yield
 
 
-def write(figure: Figure, path: Path) -> None:
-    """Put a figure at `path`, in the format of its suffix."""
+def save_figure(figure: Figure, path: Path) -> None:
+    """Write a figure to `path`, in the format of its suffix."""
     kind = path.suffix.lower()[1:]
     picture = io.BytesIO()
     metadata = {"Software": None} if kind == "png" else {"Date": None, "Creator": None}
@@ -74,8 +74,8 @@ def write(figure: Figure, path: Path) -> None:
     atomic_write(path, picture.getvalue())
 
 
-def unreadable(text: str) -> bool:
-    """Whether the text has a letter that no font installed here has."""
+def has_missing_glyphs(text: str) -> bool:
+    """Return whether the text has a character that no installed font has."""
     from matplotlib import font_manager
 
     fonts = {font.name: font.fname for font in font_manager.fontManager.ttflist}
@@ -86,12 +86,15 @@ def unreadable(text: str) -> bool:
 
 
 def _families(text: str) -> list[str]:
+    """Return the default font, and others for the characters that it lacks."""
     from matplotlib import font_manager
 
-    families = [_FIRST]
-    missing = {ord(c) for c in text if not c.isspace()} - _characters(font_manager.findfont(_FIRST))
+    families = [_DEFAULT_FONT]
+    missing = {ord(c) for c in text if not c.isspace()} - _characters(
+        font_manager.findfont(_DEFAULT_FONT)
+    )
     fonts = {font.name: font.fname for font in font_manager.fontManager.ttflist}
-    # Sans serif first; a font that covers more by the way is found soon enough.
+    # Sans serif first.
     for name in sorted(fonts, key=lambda name: ("Sans" not in name and "Gothic" not in name, name)):
         if not missing:
             break

@@ -1,4 +1,7 @@
-"""One sentence as one file that needs nothing else: attention, the search and the numbers."""
+"""A page about one sentence in one HTML file: attention, beam search and every layer's numbers.
+
+The file loads nothing: the scripts and the style of the service's page are written into it.
+"""
 
 from __future__ import annotations
 
@@ -12,18 +15,17 @@ from pathlib import Path
 from typing import Any, Final
 
 from dragoman.errors import ModelError
-from dragoman.inference import Translator
-from dragoman.inspection.attention import PARTS, attention
-from dragoman.inspection.beam_tree import beam_tree
-from dragoman.inspection.model_numbers import layers_of, numbers
+from dragoman.inspection import PAGE
+from dragoman.inspection.attention import PARTS, compute_attention
+from dragoman.inspection.beam_tree import build_beam_tree
+from dragoman.inspection.layer_activations import compute_activations, count_layers
+from dragoman.inspection.sentence_pair import Inspectable
 from dragoman.system.atomic_files import atomic_write
 
 __all__ = ["Inspection", "bundle", "inspect"]
 
-PAGE: Final = Path(__file__).parents[1] / "serve" / "page"
-"""What the service shows; the same files draw here."""
 COLUMNS: Final = 128
-"""Of wide matrices, as many are coloured here as keep the file small."""
+"""So many columns of a wide matrix are coloured; more would make the file large."""
 
 _IMPORT: Final = re.compile(r'^import \{ ([\w, ]+) \} from "\./(\w+)\.js";\n', re.MULTILINE)
 _EXPORT: Final = re.compile(r"^export (?=(?:async )?(?:function|const|class) (\w+))", re.MULTILINE)
@@ -31,17 +33,17 @@ _EXPORT: Final = re.compile(r"^export (?=(?:async )?(?:function|const|class) (\w
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """What there is to see of one sentence."""
+    """Hold what can be shown of one sentence."""
 
     data: dict[str, Any]
 
     def html(self) -> str:
-        """The page, whole; it loads nothing."""
-        style, script = (PAGE / "style.css").read_text("utf-8"), bundle("alone")
+        """Return the whole page, which loads nothing."""
+        style, script = (PAGE / "style.css").read_text("utf-8"), bundle("saved_page")
         data = json.dumps(self.data, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")
         policy = (
-            f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; "
-            "img-src data:; base-uri 'none'; form-action 'none'"
+            f"default-src 'none'; style-src {_policy_hash(style)}; "
+            f"script-src {_policy_hash(script)}; img-src data:; base-uri 'none'; form-action 'none'"
         )
         title = escape(self.data["attention"]["text"])
         return (
@@ -54,33 +56,36 @@ class Inspection:
         )
 
     def save(self, path: Path | str) -> Path:
-        """Write the page to a file."""
+        """Write the page to a file and return its path."""
         path = Path(path)
         atomic_write(path, self.html())
         return path
 
     def _repr_html_(self) -> str:
-        """For notebooks: the page in a frame of its own."""
+        """Show the page in a frame in a notebook."""
         frame = 'width="100%" height="820" style="border:0"'
         return f'<iframe srcdoc="{escape(self.html())}" {frame}></iframe>'
 
 
-def inspect(translator: Translator, text: str, *, translation: str | None = None) -> Inspection:
-    """Look at a sentence and its translation, the model's own if none is given."""
-    seen = attention(translator, text, translation)
+def inspect(translator: Inspectable, text: str, *, translation: str | None = None) -> Inspection:
+    """Collect everything the page shows of a sentence and its translation.
+
+    The translation is the model's own if none is given.
+    """
+    attention = compute_attention(translator, text, translation)
     data: dict[str, Any] = {
-        "attention": seen.to_dict(),
-        "beam": beam_tree(translator, text).to_dict(),
+        "attention": attention.to_dict(),
+        "beam": build_beam_tree(translator, text).to_dict(),
         "languages": list(translator.config.data.languages),
     }
     try:
-        layers = layers_of(translator)
+        layers = count_layers(translator)
     except ModelError:
-        return Inspection(data)  # not computed as the paper's formulas say: the rest is to be seen
-    said = seen.pair.translation
+        return Inspection(data)  # only a Transformer is computed by the paper's formulas
+    translation = attention.pair.translation
     data["steps"] = {
         part: [
-            numbers(translator, text, said, part, layer).to_dict(COLUMNS)
+            compute_activations(translator, text, translation, part, layer).to_dict(COLUMNS)
             for layer in range(layers[part])
         ]
         for part in PARTS
@@ -89,26 +94,28 @@ def inspect(translator: Translator, text: str, *, translation: str | None = None
 
 
 def bundle(name: str) -> str:
-    """A module of the page with all it imports, as one script without imports.
+    """Return a JavaScript module of the page with all it imports, as one script without imports.
 
-    Each becomes a function that returns what it exports, called where it is first needed.
+    Each module becomes a function that returns its exports, called where it is first needed.
     """
-    found: dict[str, str] = {}
-    _add(name, found)
-    body = "\n".join(found.values())
+    modules: dict[str, str] = {}
+    _add_module(name, modules)
+    body = "\n".join(modules.values())
     return f'"use strict";\n{body}'.replace("</", "<\\/")
 
 
-def _add(name: str, found: dict[str, str]) -> None:
-    if name in found:
+def _add_module(name: str, modules: dict[str, str]) -> None:
+    """Add a module to `modules`, after those that it imports."""
+    if name in modules:
         return
     text = (PAGE / f"{name}.js").read_text("utf-8")
     for _, other in _IMPORT.findall(text):
-        _add(other, found)
+        _add_module(other, modules)
     exports = ", ".join(_EXPORT.findall(text))
     text = _EXPORT.sub("", _IMPORT.sub(r"const { \1 } = page_\2;\n", text))
-    found[name] = f"const page_{name} = (() => {{\n{text}\nreturn {{ {exports} }};\n}})();"
+    modules[name] = f"const page_{name} = (() => {{\n{text}\nreturn {{ {exports} }};\n}})();"
 
 
-def _hash(text: str) -> str:
+def _policy_hash(text: str) -> str:
+    """Return a hash as a content security policy has it."""
     return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"

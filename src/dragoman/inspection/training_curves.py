@@ -1,4 +1,4 @@
-"""A run's curves, or several runs' for comparison, from their metrics.jsonl."""
+"""The training curves of a run, or of several for comparison, from their metrics.jsonl."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from dragoman.errors import DataError
-from dragoman.inspection.plotting import check_format, style, write
+from dragoman.inspection.plotting import check_format, save_figure, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,45 +24,45 @@ Series: TypeAlias = dict[int, float]
 COLOURS: Final = ("#2f6db3", "#e07a1f", "#3a9a63", "#a5478f", "#7a6a4f", "#c43d4b", "#3f9fb5")
 DASHES: Final = ("--", ":", "-.")
 METRICS: Final = {"bleu": "BLEU", "f1": "F1"}
-"""Of validation, as metrics.jsonl has them, and for people."""
+"""The scores of validation, as metrics.jsonl names them and as people do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Curves:
-    """What is drawn of a run."""
+    """Hold what is drawn of a run."""
 
     name: str
     training: Series = field(default_factory=dict)
     validation: Series = field(default_factory=dict)
     score: Series = field(default_factory=dict)
-    """BLEU or, of a parser, F1."""
+    """BLEU, or F1 of a parser."""
     others: dict[str, Series] = field(default_factory=dict)
-    """The same of sets that are scored beside the validation set, by their names."""
+    """The scores of other sets that are scored at every validation, by their names."""
     learning_rate: Series = field(default_factory=dict)
     speed: Series = field(default_factory=dict)
     metrics: set[str] = field(default_factory=set)
-    """The names of what the scores are."""
+    """The names of the metrics that were found."""
 
 
 def draw_curves(runs: Path | Sequence[Path], out: Path | None = None) -> Path:
-    """Draw loss, BLEU or F1, learning rate and speed; by default as curves.png of the first run."""
+    """Draw loss, BLEU or F1, learning rate and speed, by default to curves.png in the first run."""
     runs = [runs] if isinstance(runs, Path) else list(runs)
     if not runs:
-        raise DataError("there are no runs to draw; name at least one")
+        raise DataError("there are no runs to draw; give at least one")
     out = out or runs[0] / "curves.png"
     check_format(out)
-    curves = [_read(run) for run in runs]
+    curves = [_read_run(run) for run in runs]
     with style("".join(curve.name for curve in curves)):
         _draw(curves, out)
     return out
 
 
-def _read(run: Path) -> Curves:
+def _read_run(run: Path) -> Curves:
     file = run / "metrics.jsonl"
     try:
         text = file.read_text(encoding="utf-8", errors="replace")
     except (FileNotFoundError, NotADirectoryError):
-        raise DataError(f"{run}: not a run, it has no metrics.jsonl; name a run") from None
+        raise DataError(f"{run}: has no metrics.jsonl; give the directory of a run") from None
     except OSError as error:
         raise DataError(f"{file}: cannot be read ({error.strerror})") from None
     curves = Curves(run.resolve().name)
@@ -70,17 +70,20 @@ def _read(run: Path) -> Curves:
     for number, line in enumerate(lines, 1):
         if line.strip():
             # The last line may be half written by a run that goes on, or was killed.
-            event = _event(line)
+            event = _parse_event(line)
             if event is not None:
-                _add(curves, event)
+                _add_event(curves, event)
             elif number < len(lines):
-                raise DataError(f"{file}:{number}: not a line of metrics; is this another's file?")
+                raise DataError(
+                    f"{file}:{number}: not a line of metrics; was the file changed?"
+                )
     if not (curves.training or curves.validation or curves.score):
         raise DataError(f"{file}: there is nothing to draw yet; train some more")
     return curves
 
 
-def _event(line: str) -> dict[str, Any] | None:
+def _parse_event(line: str) -> dict[str, Any] | None:
+    """Return the event of a line, or None if it is not one."""
     try:
         event = json.loads(line)
     except ValueError:
@@ -88,9 +91,9 @@ def _event(line: str) -> dict[str, Any] | None:
     return event if isinstance(event, dict) and isinstance(event.get("step"), int) else None
 
 
-def _add(curves: Curves, event: dict[str, Any]) -> None:
+def _add_event(curves: Curves, event: dict[str, Any]) -> None:
     def put(series: Series, *names: str) -> None:
-        """The first of the names that has a number; a later line replaces an earlier one."""
+        """Store the first of the names that has a number; a later line replaces an earlier one."""
         for name in names:
             value = event.get(name)
             if isinstance(value, (int, float)) and math.isfinite(value):
@@ -118,10 +121,10 @@ def _draw(curves: list[Curves], out: Path) -> None:
     from matplotlib.ticker import EngFormatter
 
     panels = [
-        ("loss, nats a piece", _losses, any(c.training or c.validation for c in curves)),
-        (f"validation {_metric(*curves)}", _score, any(c.score for c in curves)),
-        ("learning rate", _learning_rate, any(c.learning_rate for c in curves)),
-        ("target tokens a second", _speed, any(c.speed for c in curves)),
+        ("loss, nats a piece", _draw_losses, any(c.training or c.validation for c in curves)),
+        (f"validation {_metric(*curves)}", _draw_score, any(c.score for c in curves)),
+        ("learning rate", _draw_learning_rate, any(c.learning_rate for c in curves)),
+        ("target tokens a second", _draw_speed, any(c.speed for c in curves)),
     ]
     panels = [panel for panel in panels if panel[2]]
     columns = min(2, len(panels))
@@ -143,7 +146,7 @@ def _draw(curves: list[Curves], out: Path) -> None:
         figure.suptitle(curves[0].name, x=0.012, ha="left", fontsize=12)
     else:
         _name_runs(figure, curves)
-    write(figure, out)
+    save_figure(figure, out)
 
 
 def _name_runs(figure: Figure, curves: list[Curves]) -> None:
@@ -167,17 +170,17 @@ def _colour(number: int) -> str:
     return COLOURS[number % len(COLOURS)]
 
 
-def _line(axes: Axes, series: Series, **looks: Any) -> None:
+def _line(axes: Axes, series: Series, **style: Any) -> None:
     steps = sorted(series)
-    axes.plot(steps, [series[step] for step in steps], **looks)
+    axes.plot(steps, [series[step] for step in steps], **style)
 
 
-def _losses(axes: Axes, curves: list[Curves]) -> None:
+def _draw_losses(axes: Axes, curves: list[Curves]) -> None:
     for number, curve in enumerate(curves):
-        looks = {"color": _colour(number)}
-        _line(axes, curve.training, **looks, linewidth=1, alpha=0.45, label="training")
-        looks |= {"marker": "o"}
-        _line(axes, curve.validation, **looks, linewidth=1.8, markersize=3, label="validation")
+        colour = _colour(number)
+        _line(axes, curve.training, color=colour, linewidth=1, alpha=0.45, label="training")
+        valid: Any = {"linewidth": 1.8, "marker": "o", "markersize": 3, "label": "validation"}
+        _line(axes, curve.validation, color=colour, **valid)
     # The first steps would leave no room for the rest.
     values = sorted(v for c in curves for s in (c.training, c.validation) for v in s.values())
     usual = values[int(0.98 * (len(values) - 1))]
@@ -186,8 +189,8 @@ def _losses(axes: Axes, curves: list[Curves]) -> None:
         axes.set_ylim(low, 1.1 * usual)
 
 
-def _score(axes: Axes, curves: list[Curves]) -> None:
-    _other_sets(axes, curves)
+def _draw_score(axes: Axes, curves: list[Curves]) -> None:
+    _draw_other_sets(axes, curves)
     for number, curve in enumerate(curves):
         if not curve.score:
             continue
@@ -197,13 +200,13 @@ def _score(axes: Axes, curves: list[Curves]) -> None:
         place = (best, curve.score[best])
         axes.plot(*place, "o", color=colour, markersize=7, fillstyle="none")
         if len(curves) == 1:
-            looks: Any = {"xytext": (0, 7), "textcoords": "offset points", "ha": "center"}
-            axes.annotate(f"{place[1]:.1f}", place, **looks, color=colour, fontweight="bold")
+            above: Any = {"xytext": (0, 7), "textcoords": "offset points", "ha": "center"}
+            axes.annotate(f"{place[1]:.1f}", place, **above, color=colour, fontweight="bold")
     axes.margins(y=0.15)
 
 
-def _other_sets(axes: Axes, curves: list[Curves]) -> None:
-    """One kind of dashes a set, named where it ends."""
+def _draw_other_sets(axes: Axes, curves: list[Curves]) -> None:
+    """Draw each set in its own kind of dashes, with its name where it ends."""
     names = sorted({name for curve in curves for name in curve.others})
     for number, curve in enumerate(curves):
         for name, series in curve.others.items():
@@ -213,17 +216,17 @@ def _other_sets(axes: Axes, curves: list[Curves]) -> None:
         ends = [(max(c.others[name]), c.others[name]) for c in curves if c.others.get(name)]
         if ends:
             last, series = max(ends, key=lambda end: end[0])
-            looks: Any = {"xytext": (0, -11), "textcoords": "offset points", "ha": "right"}
-            axes.annotate(name, (last, series[last]), **looks, fontsize=7, color="0.35")
+            below: Any = {"xytext": (0, -11), "textcoords": "offset points", "ha": "right"}
+            axes.annotate(name, (last, series[last]), **below, fontsize=7, color="0.35")
 
 
-def _learning_rate(axes: Axes, curves: list[Curves]) -> None:
+def _draw_learning_rate(axes: Axes, curves: list[Curves]) -> None:
     for number, curve in enumerate(curves):
         _line(axes, curve.learning_rate, color=_colour(number), linewidth=1.5)
     axes.yaxis.set_major_formatter("{x:g}")
 
 
-def _speed(axes: Axes, curves: list[Curves]) -> None:
+def _draw_speed(axes: Axes, curves: list[Curves]) -> None:
     from matplotlib.ticker import EngFormatter
 
     for number, curve in enumerate(curves):

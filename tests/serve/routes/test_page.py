@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from dragoman.serve.routes.page import PAGE
+from dragoman.inspection import PAGE
 
 from ..serving import SENTENCES, Service
 
@@ -52,7 +52,7 @@ def test_the_numbers_of_a_layer(service: Service) -> None:
     ("path", "body", "status", "said"),
     [
         ("attention", {"text": ""}, 400, "empty"),
-        ("attention", {"text": "dog " * 300}, 400, "128 is the most"),
+        ("attention", {"text": "dog " * 300}, 400, "at most 128 can be shown"),
         ("attention", {"text": "dog", "off": [{"part": "cross", "layer": 9, "head": 0}]}, 400, "1"),
         (
             "attention",
@@ -114,7 +114,7 @@ def test_nothing_on_the_page_is_loaded_from_elsewhere() -> None:
 
 
 def test_korean_says_all_that_english_says() -> None:
-    text = (PAGE / "words.js").read_text(encoding="utf-8")
+    text = (PAGE / "texts.js").read_text(encoding="utf-8")
     english, korean = text.split("\n  ko: {")
     keys = [set(re.findall(r'"([\w.]+)": "', part)) for part in (english, korean)]
     assert keys[0] == keys[1]

@@ -1,6 +1,6 @@
-"""The page, and what it asks beyond translations: attention, beam search and the model's numbers.
+"""The web page, and the API it uses beyond translations: attention, beam search, a layer's numbers.
 
-These need the model itself, which is read when the first of them is asked.
+These need the model itself, which is loaded when the first of them is asked for.
 """
 
 from __future__ import annotations
@@ -15,45 +15,44 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from dragoman.serve.errors import Refusal
-from dragoman.serve.openapi import REFUSALS
-from dragoman.serve.routes import v1
-from dragoman.serve.routes.v1 import Beam, Strict, Which
-from dragoman.serve.translation_request import check_size, desk_of
+from dragoman.inspection import PAGE
+from dragoman.serve.errors import ERROR_RESPONSES, ServiceError
+from dragoman.serve.limits import MAX_HEADS
+from dragoman.serve.requests import check_size, get_service
+from dragoman.serve.routes.v1 import Beam, ModelChoice, StrictBody, authenticate, find_model
 
 __all__ = ["router"]
 
-router = APIRouter(tags=["Dragoman"], responses=REFUSALS)
+router = APIRouter(tags=["Dragoman"], responses=ERROR_RESPONSES)
 
-PAGE: Final = Path(__file__).parents[1] / "page"
-KINDS: Final = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
+MEDIA_TYPES: Final = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-"""What the page may load: its own files, and nothing that is written into it."""
+"""The content security policy: the page may load its own files, and nothing else."""
 
 Part = Literal["encoder", "decoder", "cross"]
 Index = Field(ge=0, le=1000, description="Counted from 0.")
 
 
-# ---------------------------------------------------------------------------------------- the page
+# --- the page ---
 
 
 @router.get("/", include_in_schema=False)
 async def page() -> Response:
-    """The page."""
+    """Return the page."""
     headers = {"content-security-policy": POLICY}
     return Response(_files()["index.html"], media_type="text/html", headers=headers)
 
 
 @router.get("/page/{name}", include_in_schema=False)
 async def page_file(name: str) -> Response:
-    """A file of the page; nothing else is there under any name."""
+    """Return a file of the page; no name leads to any other file."""
     content = _files().get(name)
     if content is None:
-        raise Refusal(404, "the page has no such file")
-    return Response(content, media_type=KINDS.get(Path(name).suffix, "text/html"))
+        raise ServiceError(404, "the page has no such file")
+    return Response(content, media_type=MEDIA_TYPES.get(Path(name).suffix, "text/html"))
 
 
 @cache
@@ -61,19 +60,19 @@ def _files() -> dict[str, bytes]:
     return {file.name: file.read_bytes() for file in PAGE.iterdir() if file.is_file()}
 
 
-# ------------------------------------------------------------------------------- what is looked at
+# --- what it shows of a model ---
 
 
-class HeadBody(Strict):
-    """A head."""
+class HeadBody(StrictBody):
+    """An attention head."""
 
     part: Part = Field(description="Self-attention of one side, or attention to the source.")
     layer: int = Index
     head: int = Index
 
 
-class AttentionBody(Which):
-    """A sentence, and the translation to look at: the model's own, if none is given."""
+class AttentionBody(ModelChoice):
+    """A sentence and its translation, the model's own if none is given."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -86,12 +85,12 @@ class AttentionBody(Which):
     text: str
     translation: str | None = None
     off: list[HeadBody] = Field(
-        [], max_length=1000, description="Heads switched off; the sentence is translated anew."
+        [], max_length=MAX_HEADS, description="Heads to switch off, translating the sentence anew."
     )
 
 
-class StepsBody(Which):
-    """A sentence, its translation, and a layer."""
+class StepsBody(ModelChoice):
+    """A sentence, its translation, and the layer to show."""
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"text": "Good morning!", "part": "cross", "layer": 0}]}
@@ -102,8 +101,8 @@ class StepsBody(Which):
     layer: int = Field(0, ge=0, le=1000, description="Counted from 0.")
 
 
-class BeamBody(Which):
-    """A sentence."""
+class BeamBody(ModelChoice):
+    """The sentence to search a translation of."""
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"text": "Good morning!", "beam": 2}]}
@@ -113,10 +112,10 @@ class BeamBody(Which):
 
 
 class Weights(BaseModel):
-    """Numbers from 0 to 1."""
+    """An array of numbers from 0 to 1."""
 
     shape: list[int] = Field(description="Heads, rows, columns.")
-    u16: str = Field(description="Base64 of little-endian 16 bits each: 65535 is 1.")
+    u16: str = Field(description="Base64 of 16 little-endian bits for each number; 65535 is 1.")
 
 
 class AttentionPart(BaseModel):
@@ -135,18 +134,18 @@ class AttentionFound(BaseModel):
 
 
 class AttentionAnswer(BaseModel):
-    """Where every piece looks, in every head."""
+    """The attention weights of every piece, in every head."""
 
     text: str
     translation: str
     parts: dict[Part, AttentionPart]
     off: list[HeadBody] | None = None
-    before: AttentionFound | None = Field(None, description="With all heads.")
-    after: AttentionFound | None = Field(None, description="Without those.")
+    before: AttentionFound | None = Field(None, description="The translation with all heads.")
+    after: AttentionFound | None = Field(None, description="The translation without those.")
 
 
 class BeamBranch(BaseModel):
-    """A hypothesis: one piece more than its parent."""
+    """A hypothesis, which has one piece more than its parent."""
 
     parent: int = Field(description="Its place among the branches; -1: the root.")
     step: int
@@ -188,54 +187,55 @@ class StepsAnswer(BaseModel):
 
 @router.post("/v1/attention", response_model=AttentionAnswer, response_model_exclude_none=True)
 async def attention(request: Request, body: AttentionBody) -> Response:
-    """Where every piece looks, in every layer and head, and what changes without some heads."""
+    """Return the attention of every layer and head, and what changes without some heads."""
 
     def work(translator: Any) -> Any:
-        from dragoman.inspection.attention import Head, attention
+        from dragoman.inspection.attention import Head, compute_attention
 
-        off = [Head(one.part, one.layer, one.head) for one in body.off]
-        return attention(translator, body.text, body.translation, off=off).to_dict()
+        disabled = [Head(one.part, one.layer, one.head) for one in body.off]
+        found = compute_attention(translator, body.text, body.translation, disabled=disabled)
+        return found.to_dict()
 
-    return await _looked(request, body, [body.text, body.translation or ""], work)
+    return await _inspect(request, body, [body.text, body.translation or ""], work)
 
 
 @router.post("/v1/beam", response_model=BeamAnswer)
 async def beam(request: Request, body: BeamBody) -> Response:
-    """Beam search, step by step."""
+    """Return the beam search for a sentence, step by step."""
 
     def work(translator: Any) -> Any:
-        from dragoman.inspection.beam_tree import beam_tree
+        from dragoman.inspection.beam_tree import build_beam_tree
 
-        return beam_tree(translator, body.text, beam=body.beam).to_dict()
+        return build_beam_tree(translator, body.text, beam=body.beam).to_dict()
 
-    return await _looked(request, body, [body.text], work)
+    return await _inspect(request, body, [body.text], work)
 
 
 @router.post("/v1/steps", response_model=StepsAnswer)
 async def steps(request: Request, body: StepsBody) -> Response:
-    """The model's own numbers in one layer, from the embedding to the next word."""
+    """Return the model's own numbers in one layer, from the embedding to the next word."""
 
     def work(translator: Any) -> Any:
-        from dragoman.inspection.model_numbers import numbers
+        from dragoman.inspection.layer_activations import compute_activations
 
         args = body.text, body.translation, body.part, body.layer
-        return numbers(translator, *args).to_dict()
+        return compute_activations(translator, *args).to_dict()
 
-    return await _looked(request, body, [body.text, body.translation or ""], work)
+    return await _inspect(request, body, [body.text, body.translation or ""], work)
 
 
-async def _looked(
-    request: Request, which: Which, texts: list[str], work: Callable[[Any], Any]
+async def _inspect(
+    request: Request, choice: ModelChoice, texts: list[str], work: Callable[[Any], Any]
 ) -> Response:
-    """What one model is asked for, as JSON; big, so that it is written beside the event loop."""
-    v1.admit(request)
+    """Return what `work` finds, as JSON; this is large, so it is written in the worker's thread."""
+    authenticate(request)
     check_size(request, texts)
-    desk, served = desk_of(request), v1.known(request, which)
-    translator = served.translator
+    service, model = get_service(request), find_model(request, choice)
+    translator = model.translator
 
-    def write() -> bytes:
+    def work_and_write() -> bytes:
         return json.dumps(work(translator), ensure_ascii=False, allow_nan=False).encode()
 
-    with desk.accepted(1) as ticket:
-        content = await desk.aside(served, ticket, write)
+    with service.admission.admit(1):
+        content = await service.run(model, work_and_write)
     return Response(content, media_type="application/json")

@@ -1,7 +1,7 @@
 // Beam search as a tree that grows step by step.
 
 import { fixed, h, put, s, select } from "./dom.js";
-import { say } from "./words.js";
+import { say } from "./texts.js";
 
 const SIZES = [1, 2, 3, 4, 5, 6, 8];
 const [WIDE, HIGH, BOX, EDGE] = [118, 46, 92, 14]; // pixels: of a step, a hypothesis, its box, around all

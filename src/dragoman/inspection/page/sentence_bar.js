@@ -1,7 +1,7 @@
 // The sentence that the views look at, above them.
 
 import { h } from "./dom.js";
-import { say } from "./words.js";
+import { say } from "./texts.js";
 
 export function sentenceBar(context, change) {
   const { shared, example } = context;

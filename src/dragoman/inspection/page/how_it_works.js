@@ -2,9 +2,9 @@
 
 import { h, put, select } from "./dom.js";
 import { formula, formulaParts, round } from "./formulas.js";
-import { sentenceBar } from "./sentence.js";
+import { sentenceBar } from "./sentence_bar.js";
 import { steps } from "./steps.js";
-import { say } from "./words.js";
+import { say } from "./texts.js";
 
 const PARTS = ["encoder", "decoder", "cross"];
 

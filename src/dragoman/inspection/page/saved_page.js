@@ -3,8 +3,8 @@
 import { attentionPictures } from "./attention.js";
 import { beamTree } from "./beam.js";
 import { choice, h, put, tab } from "./dom.js";
-import { howItWorks } from "./how.js";
-import { LANGUAGES, THEMES, language, say, setLanguage } from "./words.js";
+import { howItWorks } from "./how_it_works.js";
+import { LANGUAGES, THEMES, language, say, setLanguage } from "./texts.js";
 
 const data = JSON.parse(document.getElementById("data").textContent);
 const views = ["attention", ...(data.steps ? ["how"] : []), "beam"];

@@ -3,7 +3,7 @@
 import { latest } from "./api.js";
 import { fixed, h, later, put } from "./dom.js";
 import { bar, percent } from "./formulas.js";
-import { say } from "./words.js";
+import { say } from "./texts.js";
 
 const BEST = 4;
 const WAIT = 220;

@@ -3,10 +3,10 @@
 import { ask, latest, Refused, setKey } from "./api.js";
 import { attentionView } from "./attention.js";
 import { choice, h, put, select, tab } from "./dom.js";
-import { howView } from "./how.js";
+import { howView } from "./how_it_works.js";
 import { parseView } from "./parse.js";
 import { translateView } from "./translate.js";
-import { LANGUAGES, THEMES, language, say, setLanguage } from "./words.js";
+import { LANGUAGES, THEMES, language, say, setLanguage } from "./texts.js";
 
 const VIEWS = { translate: translateView, attention: attentionView, how: howView, parse: parseView };
 const EXAMPLES = {

@@ -13,10 +13,10 @@ from dragoman.errors import ConfigError, ModelError
 from dragoman.inference import Translator
 from dragoman.inspection import json_arrays
 from dragoman.inspection.attention import PARTS, Part
-from dragoman.inspection.model_numbers import numbers
-from dragoman.models.attention import watch
+from dragoman.inspection.layer_activations import compute_activations
+from dragoman.models.attention import record_attention
 
-from .looking import SENTENCE, TRANSLATION, translator
+from .small_translators import SENTENCE, TRANSLATION, translator
 
 VARIANTS: list[tuple[str, ...]] = [
     (),
@@ -39,7 +39,7 @@ NAMES = {
 @pytest.mark.parametrize("part", PARTS)
 def test_step_by_step_is_what_the_layer_does(changes: tuple[str, ...], part: Part) -> None:
     one = translator(*changes)
-    found = numbers(one, SENTENCE, TRANSLATION, part, 1)
+    found = compute_activations(one, SENTENCE, TRANSLATION, part, 1)
     given: list[Any] = []
     gives: list[Any] = []
 
@@ -49,7 +49,7 @@ def test_step_by_step_is_what_the_layer_does(changes: tuple[str, ...], part: Par
 
     block: Any = one.model.get_submodule(f"{'encoder' if part == 'encoder' else 'decoder'}.1")
     hook = block.register_forward_hook(keep)
-    with torch.no_grad(), watch(one.model) as seen:
+    with torch.no_grad(), record_attention(one.model) as seen:
         features = one.model.features(*found.pair.rows(one))
     hook.remove()
     assert found.output is not None
@@ -68,7 +68,7 @@ def test_what_the_page_works_out_is_what_the_model_did(
     part: Part, changes: tuple[str, ...]
 ) -> None:
     """The page divides, adds the bias, masks; the softmax of that must be the weights."""
-    table = numbers(translator(*changes), SENTENCE, TRANSLATION, part, 0).to_dict()
+    table = compute_activations(translator(*changes), SENTENCE, TRANSLATION, part, 0).to_dict()
     scaled = _read(table["squares"]["scores"]) / np.sqrt(table["facts"]["d_k"])
     if "bias" in table["squares"]:
         scaled = scaled + _read(table["squares"]["bias"])
@@ -83,7 +83,7 @@ def test_what_the_page_works_out_is_what_the_model_did(
 
 
 def test_embedding_and_position_make_the_input() -> None:
-    found = numbers(translator(), SENTENCE, TRANSLATION, "decoder", 0)
+    found = compute_activations(translator(), SENTENCE, TRANSLATION, "decoder", 0)
     m = found.matrices
     assert torch.allclose(m["pieces"] + m["positions"], m["embedded"], atol=1e-6)
     assert torch.equal(m["embedded"], m["x"])
@@ -94,34 +94,36 @@ def test_embedding_and_position_make_the_input() -> None:
 
 def test_the_next_words_are_the_likeliest() -> None:
     one = translator()
-    found = numbers(one, SENTENCE, TRANSLATION, "encoder", 0)
+    found = compute_activations(one, SENTENCE, TRANSLATION, "encoder", 0)
     with torch.no_grad():
         features = one.model.features(*found.pair.rows(one))
         chances = one.model.log_probabilities(features)[0].exp()
-    assert len(found.next_words) == len(found.pair.said)
+    assert len(found.next_words) == len(found.pair.predicted)
     for row, listed in enumerate(found.next_words):
         assert [p for _, _, p in listed] == pytest.approx(chances[row].topk(8).values.tolist())
 
 
 def test_a_layer_that_is_not_there_is_refused() -> None:
     with pytest.raises(ConfigError, match="this model has 2"):
-        numbers(translator(), SENTENCE, TRANSLATION, "cross", 2)
-    with pytest.raises(ModelError, match="look into a transformer"):
-        numbers(translator("model.architecture=recurrent"), SENTENCE, "god", "encoder", 0)
+        compute_activations(translator(), SENTENCE, TRANSLATION, "cross", 2)
+    with pytest.raises(ModelError, match="inspect a transformer"):
+        compute_activations(
+            translator("model.architecture=recurrent"), SENTENCE, "god", "encoder", 0
+        )
 
 
 def test_a_matrix_is_exact_where_it_is_read_and_near_where_it_is_seen() -> None:
     values = torch.randn(50, 60)
     values[0, 0] = 1e6
-    sent = json_arrays.matrix(values, columns=40)
+    sent = json_arrays.encode_matrix(values, columns=40)
     assert np.array_equal(_read(sent["first"]), values[:, :8].numpy())
     levels = np.frombuffer(b64decode(sent["map"]["i8"]), np.int8).reshape(50, 40)
     peak = sent["peak"]
     assert peak < 10  # one that stands out does not pale the others
     coloured = np.clip(values[:, :40].numpy(), -peak, peak)
     assert np.abs(levels * (peak / 127) - coloured).max() <= peak / 254 * 1.001
-    assert json_arrays.matrix(torch.zeros(2, 3))["peak"] == 0.0
-    assert json_arrays.matrix(torch.eye(300))["peak"] == 1.0
+    assert json_arrays.encode_matrix(torch.zeros(2, 3))["peak"] == 0.0
+    assert json_arrays.encode_matrix(torch.eye(300))["peak"] == 1.0
 
 
 def _read(packed: dict[str, Any]) -> Any:
@@ -129,4 +131,4 @@ def _read(packed: dict[str, Any]) -> Any:
 
 
 def _whole(one: Translator, part: Part, name: str) -> Any:
-    return numbers(one, SENTENCE, TRANSLATION, part, 0).matrices[name].numpy()
+    return compute_activations(one, SENTENCE, TRANSLATION, part, 0).matrices[name].numpy()

@@ -4,7 +4,7 @@ import { array, matrix } from "./arrays.js";
 import { h, select } from "./dom.js";
 import { bar, formulaParts, percent, round } from "./formulas.js";
 import { framed, grid, signed } from "./pictures.js";
-import { say } from "./words.js";
+import { say } from "./texts.js";
 
 const SMALL = 12; // a matrix up to this wide is written in numbers
 const FEW = 6; // numbers of a row

@@ -4,8 +4,8 @@ import { array, mean } from "./arrays.js";
 import { beamSection } from "./beam.js";
 import { choice, fixed, h, hue, put, toggle } from "./dom.js";
 import { grid, heat, lines } from "./pictures.js";
-import { sentenceBar } from "./sentence.js";
-import { say } from "./words.js";
+import { sentenceBar } from "./sentence_bar.js";
+import { say } from "./texts.js";
 
 const fullName = (layer, head) => say("head.of", { layer: layer + 1, head: head + 1 });
 const shortName = (layer, head) => `${layer + 1}.${head + 1}`;

@@ -2,7 +2,7 @@
 
 import { latest } from "./api.js";
 import { h, later, put, s, select } from "./dom.js";
-import { say } from "./words.js";
+import { say } from "./texts.js";
 
 const [STEP, GAP, TOP] = [50, 18, 22];
 
