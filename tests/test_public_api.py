@@ -61,7 +61,7 @@ def test_the_tree_of_errors_is_drawn_as_it_is() -> None:
     assert {name for name, _ in drawn} == {c.__name__ for c in classes} - {"DragomanError"}
     for name, meaning in drawn:
         assert getattr(errors, name).__base__ is errors.DragomanError
-        assert f"{meaning[0].upper()}{meaning[1:]}." == getattr(errors, name).__doc__
+        assert getattr(errors, name).__doc__ == f"Raised when {meaning}."
     assert set(errors.__all__) == {c.__name__ for c in classes}
 
 

@@ -1,4 +1,4 @@
-"""The settings of a run: frozen dataclasses, TOML presets, ``section.key=value`` overrides.
+"""The settings of a run are frozen dataclasses, read from TOML and ``section.key=value`` overrides.
 
 A preset states only what differs from the defaults, and the defaults are the paper's base model.
 Every field is explained by the string under it; ``docs/config.md`` is made from those strings.
@@ -328,7 +328,7 @@ class TrainingConfig:
 
     @property
     def tokens(self) -> int:
-        """`batch_tokens` as a number, whether or not it has been found out."""
+        """Return `batch_tokens` as a number, also where the memory that fits is not known yet."""
         return 4096 if self.batch_tokens == "auto" else self.batch_tokens
 
     def __post_init__(self) -> None:
@@ -385,7 +385,7 @@ class SearchConfig:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Config:
-    """Everything that determines a run, section by section."""
+    """Hold everything that determines a run, section by section."""
 
     tokenizer: TokenizerConfig = field(default_factory=TokenizerConfig)
     data: DataConfig = field(default_factory=DataConfig)
@@ -419,7 +419,7 @@ class Config:
         return cls().updated(tables, where=where)
 
     def updated(self, tables: dict[str, Any], *, where: str = "config") -> Self:
-        """The same settings with those in `tables` put in their place."""
+        """Return these settings with those in `tables` put in their place."""
         sections = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
         for name, table in tables.items():
             if name not in sections:
@@ -432,7 +432,7 @@ class Config:
         return type(self)(**sections)
 
     def overridden(self, assignments: typing.Iterable[str]) -> Self:
-        """Apply ``section.key=value`` strings; the value is TOML, or a plain word."""
+        """Return these settings after ``section.key=value`` strings; values are TOML or a word."""
         tables: dict[str, dict[str, Any]] = {}
         for text in assignments:
             path, equals, value = text.partition("=")
@@ -460,11 +460,11 @@ class Config:
         return cls.from_dict(tables, where=str(path))
 
     def to_dict(self) -> dict[str, dict[str, Any]]:
-        """Every setting, resolved, as nested tables."""
+        """Return every setting, resolved, as nested tables."""
         return dataclasses.asdict(self)
 
     def to_toml(self) -> str:
-        """Every setting, resolved, as TOML."""
+        """Return every setting, resolved, as TOML."""
         lines: list[str] = []
         for name, table in self.to_dict().items():
             lines += [f"[{name}]", *(f"{key} = {_toml(value)}" for key, value in table.items()), ""]
@@ -503,7 +503,7 @@ def _replace(settings: Any, section: str, table: dict[str, Any], where: str) -> 
                 f"{where}: there is no setting '{section}.{key}'{_suggest(key, hints)}"
             )
         changes[key] = _coerce(value, hints[key], f"{where}: {section}.{key}")
-    # d_k and d_v follow d_model / heads unless they are set in the same breath.
+    # d_k and d_v follow d_model / heads unless they are set too.
     if section == "model" and changes.keys() & {"d_model", "heads"}:
         for key in ("d_k", "d_v"):
             if getattr(settings, key) == settings.d_model // settings.heads:
@@ -512,7 +512,7 @@ def _replace(settings: Any, section: str, table: dict[str, Any], where: str) -> 
 
 
 def _coerce(value: Any, hint: Any, where: str) -> Any:
-    """The value as the field's type; TOML's integers are welcome where a float is meant."""
+    """Return the value as the field's type; TOML's integers may stand where a float is meant."""
     origin = typing.get_origin(hint)
     if origin is typing.Union:  # a number, or a word in its place
         number, words = typing.get_args(hint)
@@ -546,7 +546,7 @@ def _presets() -> Traversable:
 
 
 def preset_names() -> list[str]:
-    """Every preset that ships with Dragoman, the paper's first."""
+    """Return the name of every preset that ships with Dragoman, the paper's first."""
     names = sorted(
         item.name.removesuffix(".toml")
         for item in _presets().iterdir()
@@ -564,18 +564,18 @@ def _preset_text(name: str) -> str:
 
 
 def preset_title(name: str) -> str:
-    """The first comment of a preset: what it is, in one line."""
+    """Return the first comment of a preset, which says what it is in one line."""
     return _preset_text(name).splitlines()[0].removeprefix("#").strip()
 
 
 def preset_paper_figures(name: str) -> dict[str, float]:
-    """What the paper prints for this model: parameters in millions, perplexity, BLEU."""
+    """Return what the paper prints for a model: parameters in millions, perplexity, BLEU."""
     figures: dict[str, float] = tomllib.loads(_preset_text(name)).get("paper", {})
     return figures
 
 
 def load_preset(name: str) -> Config:
-    """A preset by its name, or any TOML file by its path."""
+    """Read a preset by its name, or any TOML file by its path."""
     if name.endswith(".toml"):
         return Config.load(Path(name))
     tables = tomllib.loads(_preset_text(name))
@@ -584,7 +584,7 @@ def load_preset(name: str) -> Config:
 
 
 def explain(section: type) -> dict[str, str]:
-    """Each field of a section and the string under it."""
+    """Return each field of a section with the string under it."""
     body = ast.parse(inspect.getsource(section)).body[0]
     assert isinstance(body, ast.ClassDef)
     texts: dict[str, str] = {}

@@ -1,10 +1,10 @@
-"""Everything Dragoman refuses, as one line a user can act on.
+"""These are the errors Dragoman raises on purpose, each one line that a user can act on.
 
 DragomanError
-├── ConfigError    a setting, preset or option that cannot be
-├── DataError      a corpus, line or store that cannot be read
-├── ModelError     a model directory or checkpoint that cannot be loaded
-└── TrainingError  a run that cannot start, go on or be saved
+├── ConfigError    a setting, preset or option is unknown or impossible
+├── DataError      a corpus, line or store cannot be read or used
+├── ModelError     a model directory or checkpoint cannot be loaded
+└── TrainingError  a run cannot start, go on or be saved
 
 The command line prints the message after ``dragoman:`` and exits with status 2. A message says
 what was wrong, where, and what to do.
@@ -16,20 +16,20 @@ __all__ = ["ConfigError", "DataError", "DragomanError", "ModelError", "TrainingE
 
 
 class DragomanError(Exception):
-    """The root: catch this to catch everything Dragoman refuses on purpose."""
+    """Raised as one of its subclasses; catch it to catch everything Dragoman refuses."""
 
 
 class ConfigError(DragomanError):
-    """A setting, preset or option that cannot be."""
+    """Raised when a setting, preset or option is unknown or impossible."""
 
 
 class DataError(DragomanError):
-    """A corpus, line or store that cannot be read."""
+    """Raised when a corpus, line or store cannot be read or used."""
 
 
 class ModelError(DragomanError):
-    """A model directory or checkpoint that cannot be loaded."""
+    """Raised when a model directory or checkpoint cannot be loaded."""
 
 
 class TrainingError(DragomanError):
-    """A run that cannot start, go on or be saved."""
+    """Raised when a run cannot start, go on or be saved."""

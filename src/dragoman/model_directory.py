@@ -1,7 +1,18 @@
-"""A model on disk: everything needed to use it, in one directory, and nothing to unpickle.
+"""A model on disk is a directory that holds everything needed to use it, and nothing to unpickle.
 
-``config.toml``, ``weights.safetensors``, ``tokenizer.model`` and ``tokenizer.json``, and the card:
-``card.json`` for programs, ``README.md`` for people.
+    config.toml           every setting it was trained with; [model] says how to build it
+    weights.safetensors   its tensors, by the names of the model's parameters
+    tokenizer.model       the SentencePiece model
+    tokenizer.json        the tokeniser's settings, and a fingerprint of tokenizer.model
+    card.json             format, scores, corpus and licences, for programs
+    README.md             the same for people
+
+All but README.md must be there. `open_model` checks the card's format, every setting and the
+tokeniser; `load_model` also that the weights have the names, shapes and types the settings ask for.
+What does not fit is refused with a ModelError that names the file. A model that passes is safe to
+use whoever made it. A directory made by a newer version (a higher format) is refused; older ones
+are read. ``int8.safetensors`` and ``shortlist.safetensors`` may stand beside these files; they are
+made from them by `dragoman quantize` and `dragoman shortlist`.
 """
 
 from __future__ import annotations
@@ -25,11 +36,14 @@ if TYPE_CHECKING:
 __all__ = ["LoadedModel", "load_model", "open_model", "save_model"]
 
 FORMAT = 1
-WEIGHTS = "weights.safetensors"
+"""The version of this layout; a reader refuses directories of a higher one."""
+CONFIG_FILE = "config.toml"
+CARD_FILE = "card.json"
+WEIGHTS_FILE = "weights.safetensors"
 
 
 class LoadedModel:
-    """A model with what belongs to it; its weights are read when they are first needed."""
+    """Hold a model directory's content; the weights are read when they are first needed."""
 
     def __init__(
         self,
@@ -49,15 +63,15 @@ class LoadedModel:
 
     @property
     def model(self) -> Model:
-        """The model itself, ready to be used."""
+        """Return the model itself, ready to be used."""
         if self._model is None:
-            self._model = _read_model(self.weights, self.config, self.tokenizer, self._device)
+            self._model = _read_model(self.weights_file, self.config, self.tokenizer, self._device)
         return self._model
 
     @property
-    def weights(self) -> Path:
-        """The file of its weights."""
-        return self.path / WEIGHTS
+    def weights_file(self) -> Path:
+        """Return the path of its weights."""
+        return self.path / WEIGHTS_FILE
 
 
 def _read_model(
@@ -84,61 +98,62 @@ def save_model(
     """Write a model directory, replacing a model that is there and nothing else."""
     from dragoman.models.weights import write_tensors
 
-    _refuse_others(directory)
+    _check_replaceable(directory)
     with atomic_directory(directory, replace=True) as temporary:
         card = {"format": FORMAT, **card}
-        (temporary / "config.toml").write_text(config.to_toml(), encoding="utf-8")
-        write_tensors(weights, temporary / WEIGHTS)
+        (temporary / CONFIG_FILE).write_text(config.to_toml(), encoding="utf-8")
+        write_tensors(weights, temporary / WEIGHTS_FILE)
         tokenizer.save(temporary)
         text = json.dumps(card, indent=2, ensure_ascii=False) + "\n"
-        (temporary / "card.json").write_text(text, encoding="utf-8")
-        (temporary / "README.md").write_text(_render(card, config), encoding="utf-8")
+        (temporary / CARD_FILE).write_text(text, encoding="utf-8")
+        (temporary / "README.md").write_text(_render_card(card, config), encoding="utf-8")
 
 
 def load_model(directory: Path | str, device: torch.device | str = "cpu") -> LoadedModel:
-    """Read a model directory, or the model of a run directory."""
+    """Read a model directory, or the model of a run directory, weights included."""
     loaded = open_model(directory, device)
-    _ = loaded.model  # what is wrong with it is said now
+    _ = loaded.model  # so that weights that do not fit are refused now
     return loaded
 
 
 def open_model(directory: Path | str, device: torch.device | str = "cpu") -> LoadedModel:
-    """The same without its weights, which are read when they are needed, if ever."""
-    path = _find(Path(directory))
+    """Read a model directory as `load_model` does, but its weights only if they are needed."""
+    path = _find_model(Path(directory))
     card = _read_card(path)
     try:
-        config = Config.load(path / "config.toml")
+        config = Config.load(path / CONFIG_FILE)
     except ConfigError as error:
         raise ModelError(f"{error}; {path} is not a model of this version") from None
     return LoadedModel(None, load_tokenizer(path), config, card, path, device)
 
 
-def _refuse_others(path: Path) -> None:
-    if (path / "card.json").exists() or not path.exists():
+def _check_replaceable(path: Path) -> None:
+    if (path / CARD_FILE).exists() or not path.exists():
         return
     if not path.is_dir() or any(path.iterdir()):
         raise ModelError(f"{path}: already exists and is not a model; choose another place")
 
 
-def _find(path: Path) -> Path:
+def _find_model(path: Path) -> Path:
+    """Return the model directory itself, or that of a run: its final model, or its best so far."""
     if not path.exists():
         raise ModelError(f"{path}: no such model; give a directory that dragoman train made")
     for candidate in (path, path / "model", path / "best"):
-        if (candidate / WEIGHTS).exists() and (candidate / "card.json").exists():
+        if (candidate / WEIGHTS_FILE).exists() and (candidate / CARD_FILE).exists():
             return candidate
     if (path / "checkpoints").is_dir():
         raise ModelError(
             f"{path}: a run without a model yet; make one with: dragoman average {path}"
         )
-    raise ModelError(f"{path}: not a model directory (no {WEIGHTS} and card.json in it)")
+    raise ModelError(f"{path}: not a model directory (no {WEIGHTS_FILE} and {CARD_FILE} in it)")
 
 
 def _read_card(path: Path) -> dict[str, Any]:
     try:
-        card: dict[str, Any] = json.loads((path / "card.json").read_text(encoding="utf-8"))
+        card: dict[str, Any] = json.loads((path / CARD_FILE).read_text(encoding="utf-8"))
         version = int(card["format"])
     except (OSError, ValueError, KeyError, TypeError):
-        raise ModelError(f"{path / 'card.json'}: not the card of a Dragoman model") from None
+        raise ModelError(f"{path / CARD_FILE}: not the card of a Dragoman model") from None
     if version > FORMAT:
         raise ModelError(
             f"{path}: made by a newer Dragoman (format {version}, this one reads {FORMAT}); "
@@ -147,12 +162,12 @@ def _read_card(path: Path) -> dict[str, Any]:
     return card
 
 
-def _render(card: dict[str, Any], config: Config) -> str:
-    """The card as a page."""
+def _render_card(card: dict[str, Any], config: Config) -> str:
+    """Write the card as a page for people."""
     languages = config.data.languages
     parses = config.data.task == "parsing"
-    other = "Parser" if parses else "Translator"
-    title = f"{languages[0]} → {languages[1]}" if languages else other
+    task = "Parser" if parses else "Translator"
+    title = f"{languages[0]} → {languages[1]}" if languages else task
     model = config.model
     lines = [
         f"# {title}",

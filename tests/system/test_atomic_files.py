@@ -63,7 +63,7 @@ def test_a_directory_appears_when_it_is_complete(tmp_path):
         (directory / "inner").mkdir()
         (directory / "inner" / "file").write_text("text")
         assert not (tmp_path / "out").exists()
-        assert directory.name.startswith(atomic_files.TEMPORARY)
+        assert directory.name.startswith(atomic_files.TEMPORARY_PREFIX)
     assert (tmp_path / "out" / "inner" / "file").read_text() == "text"
     assert names(tmp_path) == ["out"]
 

@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from dragoman.system.signals import Signals
+from dragoman.system.signals import SignalCatcher
 
 
 def send(number: int = signal.SIGTERM) -> None:
@@ -15,22 +15,22 @@ def send(number: int = signal.SIGTERM) -> None:
 
 
 def test_a_signal_is_noted_and_the_work_goes_on() -> None:
-    with Signals() as signals:
+    with SignalCatcher() as signals:
         send(signal.SIGINT)
         send()
         assert signals.caught == [signal.SIGINT, signal.SIGTERM]
 
 
 def test_a_second_one_of_a_kind_is_obeyed() -> None:
-    with Signals(), pytest.raises(KeyboardInterrupt):  # noqa: PT012
+    with SignalCatcher(), pytest.raises(KeyboardInterrupt):  # noqa: PT012
         send()
         send()
 
 
 def test_work_that_can_be_done_again_is_left_at_once() -> None:
     done = []
-    with Signals() as signals:
-        with signals.breaking_off():
+    with SignalCatcher() as signals:
+        with signals.interruptible():
             done.append("begun")
             send()
             done.append("ended")
@@ -40,12 +40,16 @@ def test_work_that_can_be_done_again_is_left_at_once() -> None:
 
 
 def test_other_errors_are_not_swallowed() -> None:
-    with Signals() as signals, pytest.raises(ValueError, match="mine"), signals.breaking_off():
+    with (
+        SignalCatcher() as signals,
+        pytest.raises(ValueError, match="mine"),
+        signals.interruptible(),
+    ):
         raise ValueError("mine")
 
 
 def test_the_handlers_before_are_put_back() -> None:
     before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
-    with Signals():
+    with SignalCatcher():
         assert signal.getsignal(signal.SIGTERM) != before[1]
     assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before

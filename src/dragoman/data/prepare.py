@@ -28,7 +28,7 @@ from dragoman.data.store import Store, StoreWriter, id_type
 from dragoman.errors import ConfigError, DataError, ModelError
 from dragoman.system.atomic_files import atomic_directory
 from dragoman.system.cores import available_cores
-from dragoman.system.process_pool import ahead
+from dragoman.system.process_pool import map_ahead
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.trees.tree_tokenizer import TreeTokenizer, load_tokenizer
 
@@ -445,7 +445,7 @@ def _encoded(
             waiting.append(chunk)
             yield [(pair.source, pair.target) for pair in chunk]
 
-    with closing(ahead(encoder, texts(), workers)) as results:
+    with closing(map_ahead(encoder, texts(), workers)) as results:
         for encoded in results:
             yield waiting.popleft(), encoded
 

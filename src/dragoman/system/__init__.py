@@ -1,1 +1,1 @@
-"""What the operating system gives: files, memory, cores, signals and processes."""
+"""Here stands what the operating system gives: files, memory, cores, signals and processes."""

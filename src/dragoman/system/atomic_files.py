@@ -1,4 +1,4 @@
-"""Writing what is worth keeping: whole, or not at all.
+"""What is worth keeping is written whole or not at all.
 
 A file or a directory is written under a temporary name beside its place (``.tmp-…``), brought to
 the disk, and renamed. A reader never sees half of it, and a failed write leaves what was there.
@@ -17,20 +17,20 @@ from pathlib import Path
 from dragoman.errors import DragomanError
 
 __all__ = [
-    "TEMPORARY",
+    "TEMPORARY_PREFIX",
     "atomic_directory",
     "atomic_write",
-    "cause",
-    "explained",
-    "put_directory",
-    "reason",
+    "explain_os_error",
+    "explain_os_errors",
+    "os_error_cause",
     "remove_leftovers",
+    "replace_directory",
     "sync_directory",
     "write_synced",
 ]
 
-TEMPORARY = ".tmp-"
-"""How the names of unfinished files and directories begin."""
+TEMPORARY_PREFIX = ".tmp-"
+"""The names of unfinished files and directories begin with this."""
 
 _ADVICE = {
     errno.ENOSPC: "no space left on device; free some and run again",
@@ -47,11 +47,11 @@ _ADVICE = {
 
 
 def atomic_write(path: Path, content: bytes | str) -> None:
-    """Put `content` (text as UTF-8) at `path`, replacing what was there in one step."""
+    """Write `content` (text as UTF-8) to `path`, replacing what was there in one step."""
     data = content.encode("utf-8") if isinstance(content, str) else content
-    with explained(path):
+    with explain_os_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix=f"{TEMPORARY}{path.name}-", dir=path.parent)
+        handle, name = tempfile.mkstemp(prefix=f"{TEMPORARY_PREFIX}{path.name}-", dir=path.parent)
         temporary = Path(name)
         try:
             with os.fdopen(handle, "wb") as file:
@@ -67,7 +67,7 @@ def atomic_write(path: Path, content: bytes | str) -> None:
 
 
 def write_synced(path: Path, text: str) -> None:
-    """Write a file of an unfinished directory, as UTF-8, and bring it to the disk."""
+    """Write a file of an unfinished directory, as UTF-8, and flush it to the disk."""
     with path.open("wb") as file:
         file.write(text.encode("utf-8"))
         file.flush()
@@ -76,23 +76,25 @@ def write_synced(path: Path, text: str) -> None:
 
 @contextmanager
 def atomic_directory(path: Path, *, replace: bool = False) -> Iterator[Path]:
-    """Fill the directory this yields; it becomes `path` when the block ends without an error.
+    """Yield a directory to fill; it becomes `path` when the block ends without an error.
 
     Anything at `path` but an empty directory is refused at the start, unless `replace`.
     """
-    with explained(path):
+    with explain_os_errors(path):
         if not replace and path.exists() and (not path.is_dir() or any(path.iterdir())):
             raise DragomanError(
                 f"{path}: already exists and is not empty; remove it or choose another place"
             )
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(prefix=f"{TEMPORARY}{path.name}-", dir=path.parent))
+        temporary = Path(
+            tempfile.mkdtemp(prefix=f"{TEMPORARY_PREFIX}{path.name}-", dir=path.parent)
+        )
         try:
             temporary.chmod(0o777 & ~_umask())
             yield temporary
             _sync_tree(temporary)
             if replace:
-                put_directory(temporary, path)
+                replace_directory(temporary, path)
             else:
                 temporary.rename(path)  # replaces an empty directory and fails on a full one
         except BaseException:
@@ -101,12 +103,12 @@ def atomic_directory(path: Path, *, replace: bool = False) -> Iterator[Path]:
         sync_directory(path.parent)
 
 
-def put_directory(temporary: Path, path: Path) -> None:
-    """Rename into place; what was there is moved aside first and removed last."""
+def replace_directory(temporary: Path, path: Path) -> None:
+    """Rename `temporary` to `path`; what was there is moved aside first and removed last."""
     if not path.exists():
         temporary.rename(path)
         return
-    old = Path(tempfile.mkdtemp(prefix=f"{TEMPORARY}{path.name}-old-", dir=path.parent))
+    old = Path(tempfile.mkdtemp(prefix=f"{TEMPORARY_PREFIX}{path.name}-old-", dir=path.parent))
     try:
         path.rename(old / path.name)
         try:
@@ -120,7 +122,7 @@ def put_directory(temporary: Path, path: Path) -> None:
 
 def remove_leftovers(directory: Path) -> None:
     """Remove what killed processes left unfinished in `directory`; nothing may be writing there."""
-    for leftover in directory.glob(f"{TEMPORARY}*"):
+    for leftover in directory.glob(f"{TEMPORARY_PREFIX}*"):
         if leftover.is_dir() and not leftover.is_symlink():
             shutil.rmtree(leftover, ignore_errors=True)
         else:
@@ -129,7 +131,7 @@ def remove_leftovers(directory: Path) -> None:
 
 
 def sync_directory(path: Path) -> None:
-    """Bring the names in a directory to the disk, where the system can do that."""
+    """Flush the names in a directory to the disk, where the system can do that."""
     with suppress(OSError):
         handle = os.open(path, os.O_RDONLY)
         try:
@@ -155,22 +157,22 @@ def _umask() -> int:
     return mask
 
 
-def reason(error: OSError) -> str:
-    """Why something could not be written, and what to do."""
+def explain_os_error(error: OSError) -> str:
+    """Return why something could not be written, and what to do."""
     return _ADVICE.get(error.errno or 0, f"cannot be written ({error.strerror or error})")
 
 
-def cause(error: OSError) -> str:
-    """The first half of `reason`: why, without what to do."""
-    return reason(error).partition("; ")[0]
+def os_error_cause(error: OSError) -> str:
+    """Return why something could not be written, without what to do."""
+    return explain_os_error(error).partition("; ")[0]
 
 
 @contextmanager
-def explained(path: Path) -> Iterator[None]:
-    """Make one clear line of whatever the system says while something is written to `path`."""
+def explain_os_errors(path: Path) -> Iterator[None]:
+    """Turn what the system says while something is written to `path` into one clear line."""
     try:
         yield
     except BrokenPipeError:
         raise  # not about files: the reader of our output has left
     except OSError as error:
-        raise DragomanError(f"{path}: {reason(error)}") from None
+        raise DragomanError(f"{path}: {explain_os_error(error)}") from None

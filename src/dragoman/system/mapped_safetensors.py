@@ -1,4 +1,4 @@
-"""A safetensors file as arrays over the file itself: what is not touched is not read."""
+"""A safetensors file is mapped as arrays over the file itself: what is not used is not read."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from safetensors import SafetensorError, safe_open
 
 from dragoman.errors import ModelError
 
-__all__ = ["Mapped"]
+__all__ = ["MappedSafetensors"]
 
-KINDS: Final = {
+DTYPES: Final = {
     "F64": np.float64,
     "F32": np.float32,
     "F16": np.float16,
@@ -26,10 +26,10 @@ KINDS: Final = {
 """numpy has no bfloat16; its 16 bits are the first of a float32."""
 
 
-class Mapped(Mapping[str, NDArray[Any]]):
-    """The tensors of a file by name; of each that is taken the memory is the page cache's.
+class MappedSafetensors(Mapping[str, NDArray[Any]]):
+    """Map each tensor of a file by name when it is taken; its memory is the page cache's.
 
-    A tensor is mapped for itself and leaves with its last reference, so that going through a file
+    A tensor is mapped by itself and unmapped with its last reference, so that going through a file
     takes the memory of its largest.
     """
 
@@ -59,11 +59,11 @@ class Mapped(Mapping[str, NDArray[Any]]):
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Of all tensors."""
+        """Return the shapes of all tensors."""
         return {name: tuple(entry["shape"]) for name, entry in self._table.items()}
 
-    def together(self) -> dict[str, NDArray[Any]]:
-        """All of them over one mapping, which lasts as long as any."""
+    def map_all(self) -> dict[str, NDArray[Any]]:
+        """Return all tensors over one mapping, which lasts as long as any of them."""
         whole = self._bytes()
         return {name: self._array(whole, name) for name in self}
 
@@ -74,10 +74,12 @@ class Mapped(Mapping[str, NDArray[Any]]):
         entry = self._table[name]
         first, last = (self._start + offset for offset in entry["data_offsets"])
         try:
-            kind = KINDS[entry["dtype"]]
+            dtype = DTYPES[entry["dtype"]]
         except KeyError:
-            raise ModelError(f"{self._file}: {name} is of kind {entry['dtype']}") from None
-        found = whole[first:last].view(kind).reshape(entry["shape"])
+            raise ModelError(
+                f"{self._file}: {name} has the unexpected type {entry['dtype']}"
+            ) from None
+        found = whole[first:last].view(dtype).reshape(entry["shape"])
         if entry["dtype"] == "BF16":
             return (found.astype(np.uint32) << 16).view(np.float32)
         return found

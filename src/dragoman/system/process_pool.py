@@ -1,4 +1,4 @@
-"""Work done ahead of time in other processes, handed over in order.
+"""`map_ahead` computes in other processes ahead of time and hands over the results in order.
 
 Building batches is Python, and would keep the interpreter's lock from the thread that trains.
 The workers are plain subprocesses that live on a pipe: they need no ``__main__`` guard in the
@@ -22,27 +22,27 @@ from typing import IO, Any, TypeVar
 
 from dragoman.errors import DataError, DragomanError
 
-__all__ = ["ahead"]
+__all__ = ["map_ahead"]
 
 Argument = TypeVar("Argument")
 Result = TypeVar("Result")
 
 
-def ahead(
+def map_ahead(
     function: Callable[[Argument], Result], arguments: Iterable[Argument], workers: int
 ) -> Generator[Result, None, None]:
-    """What the function gives for each argument, in order, computed ahead by `workers` processes.
+    """Yield what the function gives for each argument, computed ahead by `workers` processes.
 
-    0 workers compute in this thread, when asked. Function and results are pickled. Closing the
-    iterator ends the workers.
+    Results come in the arguments' order. With 0 workers this thread computes them, each when it is
+    asked for. Function and results are pickled. Closing the iterator ends the workers.
     """
     if workers == 0:
         yield from map(function, arguments)
         return
     setup = pickle.dumps(function)
-    crew = [_Worker(setup) for _ in range(workers)]
+    processes = [_Worker(setup) for _ in range(workers)]
     idle: SimpleQueue[_Worker] = SimpleQueue()
-    for worker in crew:
+    for worker in processes:
         idle.put(worker)
 
     def call(argument: Argument) -> Result:
@@ -55,7 +55,7 @@ def ahead(
 
     remaining = iter(arguments)
     results: deque[Future[Result]] = deque()
-    executor = ThreadPoolExecutor(workers, "dragoman-batches")
+    executor = ThreadPoolExecutor(workers, "dragoman-workers")
     try:
         for argument in islice(remaining, workers + 1):
             results.append(executor.submit(call, argument))
@@ -65,15 +65,15 @@ def ahead(
                 results.append(executor.submit(call, argument))
             yield result
     finally:
-        for worker in crew:
+        for worker in processes:
             worker.kill()  # whoever waits for it stops waiting
         executor.shutdown(cancel_futures=True)
-        for worker in crew:
+        for worker in processes:
             worker.close()
 
 
 class _Worker:
-    """One process; a call at a time."""
+    """Run a process that computes one call at a time."""
 
     def __init__(self, setup: bytes) -> None:
         self._process = subprocess.Popen(
@@ -115,7 +115,7 @@ class _Worker:
 
 
 def _serve() -> None:
-    """The life of a worker: a function, then an argument and a result at a time."""
+    """Be a worker: read a function, then answer each argument with a result until the pipe ends."""
     inbox, outbox = sys.stdin.buffer, os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # nothing else may write to the pipe
     with contextlib.suppress(EOFError, OSError):
@@ -133,13 +133,13 @@ def _serve() -> None:
 
 
 def _portable(error: Exception) -> Exception:
-    """The error as another process can raise it, with where it happened unless that is told."""
+    """Return the error as another process can raise it, with a traceback if it is unexpected."""
     try:
         pickle.loads(pickle.dumps(error))
     except Exception:
         error = RuntimeError(repr(error))
     if not isinstance(error, DragomanError):
-        error.add_note(f"in a process building batches:\n{traceback.format_exc()}")
+        error.add_note(f"in a worker process:\n{traceback.format_exc()}")
     return error
 
 

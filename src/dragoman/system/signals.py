@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM while training: a step is finished, a validation is not."""
+"""Ctrl-C and SIGTERM wait until a training step is finished, but end a validation at once."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any, Self
 
-__all__ = ["SIGNALS", "Signals"]
+__all__ = ["SIGNALS", "SignalCatcher"]
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-class _BrokenOff(BaseException):
-    """Leaves a block that can be done again."""
+class _Interrupted(BaseException):
+    """Raised to leave a block that can be done again."""
 
 
-class Signals:
-    """Collects signals instead of dying of them; a second one of a kind is obeyed at once."""
+class SignalCatcher:
+    """Collect signals instead of dying of them; a second one of a kind is obeyed at once."""
 
     def __init__(self) -> None:
         self.caught: list[int] = []
-        self._breaks_off = False
+        self._interruptible = False
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> Self:
@@ -39,18 +39,18 @@ class Signals:
         if number in self.caught:
             raise KeyboardInterrupt
         self.caught.append(number)
-        if self._breaks_off:
-            self._breaks_off = False
-            raise _BrokenOff
+        if self._interruptible:
+            self._interruptible = False
+            raise _Interrupted
 
     @contextmanager
-    def breaking_off(self) -> Iterator[None]:
-        """A block that a signal leaves at once, for long work that can be done again."""
+    def interruptible(self) -> Iterator[None]:
+        """Let a signal leave this block at once, for long work that can be done again."""
         try:
             try:
-                self._breaks_off = True
+                self._interruptible = True
                 yield
             finally:
-                self._breaks_off = False
-        except _BrokenOff:
+                self._interruptible = False
+        except _Interrupted:
             pass

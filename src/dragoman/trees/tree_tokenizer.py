@@ -39,8 +39,9 @@ Pair: TypeAlias = tuple[str, str, *tuple[Any, ...]]
 def load_tokenizer(directory: Path) -> Tokenizer:
     """Read the tokeniser of a directory, whichever kind it is; refuse one that is not whole."""
     settings = read_tokenizer_settings(directory)
-    for kind in (TreeTokenizer, PairTokenizer):
-        if settings.get(kind.settings_key) is not None:
+    kinds: tuple[type[Tokenizer], ...] = (TreeTokenizer, PairTokenizer)
+    for kind in kinds:
+        if kind.settings_key in settings:
             return kind.load(directory)
     return Tokenizer.load(directory)
 
@@ -48,7 +49,7 @@ def load_tokenizer(directory: Path) -> Tokenizer:
 class TreeTokenizer(Tokenizer):
     """Hold the pieces of sentences and the actions of trees."""
 
-    settings_key: ClassVar[str] = "trees"
+    settings_key: ClassVar[str | None] = "trees"
     targets_are_text: ClassVar[bool] = False
     actions: Actions
 

@@ -1,14 +1,10 @@
 from __future__ import annotations
 
 import itertools
-import os
 import pickle
-import signal
-import subprocess
-import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,7 +20,6 @@ from dragoman.data.batching.packing import pack
 from dragoman.data.batching.shuffle import derive, shuffled
 from dragoman.data.store import Store, StoreWriter
 from dragoman.errors import ConfigError, DataError
-from dragoman.system.process_pool import ahead
 from dragoman.text.special_tokens import BOS, EOS, PAD
 from dragoman.text.subword_sampling import SubwordSampler
 from dragoman.text.tokenizer import Tokenizer
@@ -506,86 +501,6 @@ def test_a_real_store_gives_the_same_in_another_process(tmp_path: Path) -> None:
     expected = list(make(pairs).epoch())
     for batches in (make(store), make(store, workers=2)):
         assert all(same(a, b) for a, b in zip(expected, batches.epoch(), strict=True))
-
-
-def square(number: int) -> tuple[int, int]:
-    if number == 5:
-        raise DataError("line 5 is broken")
-    if number == 6:
-        raise ZeroDivisionError("six")
-    if number == 7:
-        os._exit(3)
-    return number * number, os.getpid()
-
-
-def test_errors_of_a_worker_surface_where_they_belong() -> None:
-    results = ahead(square, iter(range(1, 10)), workers=2)
-    assert [next(results)[0] for _ in range(4)] == [1, 4, 9, 16]
-    with pytest.raises(DataError, match="line 5 is broken"):
-        next(results)
-    with pytest.raises(ZeroDivisionError) as caught:
-        list(ahead(square, [6], workers=1))
-    assert "in a process building batches" in caught.value.__notes__[0]
-    with pytest.raises(DataError, match=r"ended \(status 3\)"):
-        list(ahead(square, [7], workers=1))
-
-
-def alive(pids: Iterable[int]) -> list[int]:
-    found = []
-    for pid in pids:
-        try:
-            os.kill(pid, 0)
-        except ProcessLookupError:
-            continue
-        found.append(pid)
-    return found
-
-
-def test_closing_early_leaves_no_process() -> None:
-    results = ahead(square, itertools.repeat(2), workers=2)
-    pids = {next(results)[1] for _ in range(20)}
-    assert alive(pids)
-    results.close()
-    assert alive(pids) == []
-
-
-SCRIPT = """
-import itertools, sys, time
-from dragoman.system.process_pool import ahead
-def main():
-    import os, test_batches
-    results = ahead(test_batches.square, itertools.repeat(2), workers=2)
-    print(*{next(results)[1] for _ in range(20)}, flush=True)
-    for _ in results: time.sleep(0.01)
-main()
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(sys.platform == "win32", reason="signals")
-@pytest.mark.parametrize("name", ["SIGINT", "SIGKILL", "SIGTERM"])
-def test_workers_end_with_their_parent(name: str) -> None:
-    parent = subprocess.Popen(
-        [sys.executable, "-c", SCRIPT],
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parent)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    assert parent.stdout is not None
-    pids = [int(word) for word in parent.stdout.readline().split()]
-    assert alive(pids)
-    if name == "SIGINT":  # a terminal sends it to everyone in the group
-        os.killpg(parent.pid, signal.SIGINT)
-    else:
-        parent.send_signal(getattr(signal, name))
-    _, errors = parent.communicate(timeout=20)
-    assert errors.count("Traceback") == (name == "SIGINT")
-    deadline = time.monotonic() + 10
-    while alive(pids) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert alive(pids) == []
 
 
 # ------------------------------------------------------------------------- shuffling and packing

@@ -20,7 +20,7 @@ from dragoman.data.batching.layout import Batch, lay_out
 from dragoman.data.batching.packing import pack
 from dragoman.data.batching.shuffle import derive, shuffled
 from dragoman.errors import ConfigError, DataError
-from dragoman.system.process_pool import ahead
+from dragoman.system.process_pool import map_ahead
 
 __all__ = ["START", "Batch", "Batches", "Chunks", "PairStore", "Position", "Sampler"]
 
@@ -292,7 +292,7 @@ class Batches:
     def _built(self, numbers: Iterable[int]) -> Generator[list[Batch], None, None]:
         """Chunks, counted over all epochs."""
         pairs = (divmod(number, self.chunks) for number in numbers)
-        return ahead(self._chunks.build, pairs, self._workers)
+        return map_ahead(self._chunks.build, pairs, self._workers)
 
 
 def _row_lengths(store: PairStore, row_length: int) -> tuple[int, int]:
