@@ -15,9 +15,8 @@ import torch
 from dragoman.errors import ConfigError, DragomanError, ModelError
 from dragoman.inference import Translator
 from dragoman.interop import parity
-from dragoman.interop.export import export
-from dragoman.interop.marian_names import from_theirs, to_theirs
-from dragoman.interop.support import PACKAGES
+from dragoman.interop.export import PACKAGES, export
+from dragoman.interop.huggingface import from_marian, to_marian
 from dragoman.model_directory import LoadedModel
 from dragoman.models.weights import get_weights
 from dragoman.text.special_tokens import BOS
@@ -80,12 +79,12 @@ def test_transformers_generates_our_text_from_text(norm: str, make: Make, tmp_pa
     need("huggingface")
     import transformers
 
-    from dragoman.interop.huggingface import quiet
+    from dragoman.interop.huggingface import silence_transformers
 
     loaded = make(f"model.norm={norm}")
     get_weights(loaded.model)["embedding.pieces.weight"][:4] *= 8  # marks that would often win
     export(loaded, tmp_path / "out", "huggingface")
-    with quiet():
+    with silence_transformers():
         tokenizer = transformers.MarianTokenizer.from_pretrained(tmp_path / "out")
         model = transformers.AutoModelForSeq2SeqLM.from_pretrained(tmp_path / "out")
         for text in TEXTS:
@@ -99,7 +98,7 @@ def test_transformers_generates_our_text_from_text(norm: str, make: Make, tmp_pa
 def test_their_order_of_features_is_undone_exactly(make: Make) -> None:
     loaded = make("model.norm=pre", "model.positions=learned")
     ours = get_weights(loaded.model)
-    back = from_theirs(to_theirs(ours, loaded.config.model), loaded.config.model)
+    back = from_marian(to_marian(ours, loaded.config.model), loaded.config.model)
     assert back.keys() >= ours.keys()
     for name, weight in back.items():
         assert torch.equal(weight, ours.get(name, torch.zeros_like(weight)))

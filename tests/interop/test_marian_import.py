@@ -22,7 +22,7 @@ if "attention_bias" not in {field.name for field in fields(ModelConfig)}:
     pytest.skip("this Dragoman has no biases of attention", allow_module_level=True)
 
 from dragoman.interop.export import export
-from dragoman.interop.huggingface import quiet
+from dragoman.interop.huggingface import silence_transformers
 from dragoman.interop.marian_import import import_marian
 
 TEXTS = ["The bear has found her birds.", "My sister reads two old books.", "Überraschung £5!"]
@@ -41,7 +41,7 @@ def test_text_is_translated_as_transformers_does(opus: Path, imported: Path) -> 
     import transformers
 
     translator = load(imported, device="cpu")
-    with quiet():
+    with silence_transformers():
         tokenizer = transformers.MarianTokenizer.from_pretrained(opus)
         model = transformers.MarianMTModel.from_pretrained(opus)
         for text in [*TEXTS, ">>deu<< The bear sleeps."]:

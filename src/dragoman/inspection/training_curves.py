@@ -74,9 +74,7 @@ def _read_run(run: Path) -> Curves:
             if event is not None:
                 _add_event(curves, event)
             elif number < len(lines):
-                raise DataError(
-                    f"{file}:{number}: not a line of metrics; was the file changed?"
-                )
+                raise DataError(f"{file}:{number}: not a line of metrics; was the file changed?")
     if not (curves.training or curves.validation or curves.score):
         raise DataError(f"{file}: there is nothing to draw yet; train some more")
     return curves

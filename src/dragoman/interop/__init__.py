@@ -1,1 +1,1 @@
-"""Our models in other people's programs, and theirs here; nothing crosses without a comparison."""
+"""Export of models to other runtimes and import from them, each compared with ours first."""

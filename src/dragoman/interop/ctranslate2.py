@@ -1,7 +1,7 @@
-"""Export to CTranslate2, straight from our weights.
+"""Export to CTranslate2, directly from our weights.
 
-CTranslate2 takes what Marian has and more: pre-norm, RMSNorm, SwiGLU, and any table of positions,
-so that our sinusoids go as they are.
+CTranslate2 runs what Marian has and more: pre-norm, RMSNorm, SwiGLU, and any table of positions,
+so that our sinusoids are written as they are.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ import torch
 from torch import Tensor
 
 from dragoman.errors import ConfigError, ModelError
-from dragoman.interop.huggingface import longest
+from dragoman.interop.huggingface import max_positions
 from dragoman.interop.parity import Parity, Reference
-from dragoman.interop.sentencepiece_model import normalizing_model, spelling
+from dragoman.interop.sentencepiece_model import all_pieces, normalizing_model
 from dragoman.model_directory import LoadedModel
-from dragoman.models.transformer import sinusoids
+from dragoman.models.positions import sinusoids
 from dragoman.models.weights import get_weights
 from dragoman.system.atomic_files import write_synced
 from dragoman.text.special_tokens import BOS, EOS, PAD, UNK
@@ -35,10 +35,10 @@ QUANTIZATIONS = (
     "int8_float16",
     "int8_bfloat16",
 )
-"""How weights can be kept."""
+"""The types that weights can be stored in."""
 
-ROUNDED = 0.1
-"""The most that the log-probability of a piece may change on average if weights are rounded."""
+ROUNDING_TOLERANCE = 0.1
+"""The log-probability of a piece may change by so much on average if weights are rounded."""
 
 _README = """\
 # For CTranslate2
@@ -62,14 +62,14 @@ may differ. Weights: {quantization}.
 
 
 def write(loaded: LoadedModel, directory: Path, *, quantization: str = "float32") -> None:
-    """The model as CTranslate2 reads it, with its tokeniser and a page on how to use them."""
+    """Write the model as CTranslate2 reads it, with its tokeniser and a page on how to use them."""
     if quantization not in QUANTIZATIONS:
         raise ConfigError(
-            f"--quantization {quantization}: there is none of this name; "
+            f"--quantization {quantization}: there is no such type; "
             f"choose {', '.join(QUANTIZATIONS)}"
         )
-    spec = _specification(loaded)
-    pieces = spelling(loaded.tokenizer)
+    spec = _make_specification(loaded)
+    pieces = all_pieces(loaded.tokenizer)
     spec.register_source_vocabulary(pieces)
     spec.register_target_vocabulary(pieces)
     spec.config.bos_token, spec.config.eos_token = pieces[BOS], pieces[EOS]
@@ -87,7 +87,7 @@ def write(loaded: LoadedModel, directory: Path, *, quantization: str = "float32"
     write_synced(directory / "README.md", page)
 
 
-def _specification(loaded: LoadedModel) -> Any:
+def _make_specification(loaded: LoadedModel) -> Any:
     import ctranslate2
 
     specs = ctranslate2.specs
@@ -109,7 +109,7 @@ def _specification(loaded: LoadedModel) -> Any:
     # Copies: CTranslate2 rounds weights where they are.
     weights = {name: w.float().cpu().clone() for name, w in get_weights(loaded.model).items()}
     target = "embedding" if m.shared_embeddings else "target_embedding"
-    table = sinusoids(longest(loaded.config), m.d_model)
+    table = sinusoids(max_positions(loaded.config), m.d_model)
     for side, prefix in ((spec.encoder, "embedding"), (spec.decoder, target)):
         first = side.embeddings[0] if isinstance(side.embeddings, list) else side.embeddings
         first.weight = weights[f"{prefix}.pieces.weight"].numpy()
@@ -148,7 +148,7 @@ def _fill_layer(layer: Any, weights: Weights, name: str) -> None:
 
 
 def _fill_attention(spec: Any, weights: Weights, name: str) -> None:
-    """Of self-attention queries, keys and values are one matrix, of the other keys and values."""
+    """Fill in an attention: self-attention has one matrix for queries, keys and values."""
     if len(spec.linear) == 2:
         _fill_linear(spec.linear[0], weights, *(f"{name}.{x}" for x in ("query", "key", "value")))
     else:
@@ -170,10 +170,10 @@ def _fill_norm(spec: Any, weights: Weights, name: str) -> None:
 
 
 def check(directory: Path, reference: Reference, *, quantization: str = "float32") -> Parity:
-    """Score and translate the sample in CTranslate2.
+    """Score and translate the sample in CTranslate2, and compare with ours.
 
-    In fp32 every piece must have our score and every translation be ours. Rounded weights may
-    translate otherwise; there the scores must be ours on average.
+    In fp32 every score and every translation must be ours. Rounded weights may translate
+    differently; their scores must be ours on average.
     """
     import ctranslate2
     import sentencepiece
@@ -183,7 +183,9 @@ def check(directory: Path, reference: Reference, *, quantization: str = "float32
     tokenizer = reference.loaded.tokenizer
     ours = [tokenizer.pieces(ids) for ids in reference.sources]
     if sources != ours:
-        raise ModelError(f"{directory}: its tokeniser is not ours; nothing was written")
+        raise ModelError(
+            f"{directory}: its tokeniser splits the sample not as ours; nothing was written"
+        )
     compute = "float32" if quantization == "float32" else "default"
     translator = ctranslate2.Translator(
         str(directory), device="cpu", compute_type=compute, intra_threads=1, inter_threads=1
@@ -203,7 +205,7 @@ def check(directory: Path, reference: Reference, *, quantization: str = "float32
         suppress_sequences=[[tokenizer.pieces([mark])[0]] for mark in (PAD, BOS)],
         max_decoding_length=max(map(len, sources)) + reference.max_extra,
     )
-    ids_of = {piece: number for number, piece in enumerate(spelling(tokenizer))}
+    ids_of = {piece: number for number, piece in enumerate(all_pieces(tokenizer))}
     outputs = [
         [ids_of[piece] for piece in row.hypotheses[0]][: len(source) + reference.max_extra]
         for row, source in zip(found, sources, strict=True)
@@ -211,4 +213,6 @@ def check(directory: Path, reference: Reference, *, quantization: str = "float32
     where = str(directory)
     if quantization == "float32":
         return reference.compare_scores(theirs_N, ours_N, outputs, where=where)
-    return reference.compare_rounded(theirs_N, ours_N, outputs, where=where, limit=ROUNDED)
+    return reference.compare_rounded(
+        theirs_N, ours_N, outputs, where=where, limit=ROUNDING_TOLERANCE
+    )

@@ -1,18 +1,46 @@
-"""`export`: write beside, compare, and only then put in place."""
+"""Export to other runtimes: which models they can run, and writing one that was compared first.
+
+Whether a model can be exported is decided by its config alone, before anything is trained, and
+without PyTorch.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
 
-from dragoman.interop.parity import Parity, Reference, sample_texts
-from dragoman.interop.support import PACKAGES, check_fit, require
-from dragoman.model_directory import LoadedModel
+from dragoman.config import Config
+from dragoman.errors import ConfigError
+from dragoman.models.support import unsupported
 from dragoman.system.atomic_files import atomic_directory
 
-__all__ = ["export"]
+if TYPE_CHECKING:
+    from dragoman.interop.parity import Parity
+    from dragoman.model_directory import LoadedModel
+
+__all__ = [
+    "PACKAGES",
+    "RUNTIMES",
+    "Runtime",
+    "check_exportable",
+    "export",
+    "find_obstacle",
+    "require_packages",
+]
+
+Runtime: TypeAlias = Literal["huggingface", "ctranslate2", "onnx"]
+RUNTIMES: Final[tuple[Runtime, ...]] = get_args(Runtime)
+"""The runtimes that a model can be exported to; each is a module of this package."""
+
+PACKAGES: Final = {
+    "huggingface": ("transformers",),
+    "ctranslate2": ("ctranslate2",),
+    "onnx": ("onnx", "onnxscript", "onnxruntime"),
+}
+"""The packages that each runtime needs."""
 
 
 def export(
@@ -23,12 +51,14 @@ def export(
     texts: Sequence[str] = (),
     **options: Any,
 ) -> Parity:
-    """Write a model for a runtime; the directory appears when the runtime has agreed with ours.
+    """Write a model for a runtime; the directory appears once the runtime translates as ours does.
 
     `texts` are compared besides the usual sample. Options are those of the runtime's `write`.
     """
-    check_fit(loaded.config, to)
-    require(*PACKAGES[to])
+    from dragoman.interop.parity import Reference, sample_texts
+
+    check_exportable(loaded.config, to)
+    require_packages(*PACKAGES[to])
     runtime = import_module(f"dragoman.interop.{to}")
     write: Callable[..., None] = runtime.write
     check: Callable[..., Parity] = runtime.check
@@ -36,3 +66,32 @@ def export(
     with atomic_directory(directory) as temporary:
         write(loaded, temporary, **options)
         return check(temporary, reference, **options)
+
+
+def check_exportable(config: Config, to: str) -> None:
+    """Raise ConfigError, naming the setting, if a runtime cannot run such a model."""
+    runtime = next((runtime for runtime in RUNTIMES if runtime == to), None)
+    if runtime is None:
+        raise ConfigError(f"--to {to}: there is no such runtime; choose {', '.join(RUNTIMES)}")
+    found = find_obstacle(config, runtime)
+    if found is None:
+        return
+    others = [other for other in RUNTIMES if find_obstacle(config, other) is None]
+    advice = f"try --to {others[0]}" if others else "no other runtime has it either"
+    raise ConfigError(f"{found} cannot be exported to {to}: it has no such model; {advice}")
+
+
+def find_obstacle(config: Config, to: Runtime) -> str | None:
+    """Return the first setting that a runtime does not support, as `key = value`, or None."""
+    if config.data.task != "translation":
+        return f"data.task = {config.data.task}"
+    return unsupported(config.model, to)
+
+
+def require_packages(*packages: str) -> None:
+    """Raise ConfigError if one of these packages is not installed."""
+    for name in packages:
+        if find_spec(name) is None:
+            raise ConfigError(
+                f'{name} is not installed; install it with: pip install "dragoman[export]"'
+            )

@@ -1,8 +1,8 @@
 """Import of Marian models of Hugging Face, the OPUS-MT family, as model directories of ours.
 
-Weights only: safetensors, or a PyTorch file read without unpickling code. Their ids are put in our
-order, PAD, BOS, EOS and UNK first. Marian has no BOS, its decoder begins with padding: our BOS gets
-the same vector.
+Only weights are read: safetensors, or a PyTorch file without unpickling code. Their ids are put in
+our order, PAD, BOS, EOS and UNK first. Marian has no BOS, and its decoder begins with padding: our
+BOS gets the vector of theirs.
 """
 
 # V vocabulary
@@ -20,13 +20,18 @@ from torch import Tensor
 
 from dragoman.config import Config
 from dragoman.errors import ModelError
-from dragoman.interop.huggingface import compare, compare_tokenizers, quiet
-from dragoman.interop.marian_names import from_theirs
+from dragoman.interop.export import require_packages
+from dragoman.interop.huggingface import (
+    compare_models,
+    compare_tokenizers,
+    from_marian,
+    silence_transformers,
+)
 from dragoman.interop.parity import Parity, Reference, sample_texts
-from dragoman.interop.support import require
 from dragoman.model_directory import load_model, save_model
 from dragoman.models.weights import read_tensors
 from dragoman.system.atomic_files import atomic_directory
+from dragoman.text.pair_tokenizer import PairTokenizer
 from dragoman.text.tokenizer import Tokenizer
 
 __all__ = ["import_marian"]
@@ -42,14 +47,14 @@ _EXPECTED: dict[str, tuple[Any, ...]] = {
     "tie_word_embeddings": (True, None),
     "activation_function": ("relu", "gelu", "swish", "silu"),
 }
-"""What OPUS-MT's settings say, and ours can be; None: left out, which says the same."""
+"""The values of settings that can be imported; None: a setting that is left out."""
 
 _EQUAL = (
     ("encoder_attention_heads", "decoder_attention_heads"),
     ("encoder_ffn_dim", "decoder_ffn_dim"),
     ("decoder_start_token_id", "pad_token_id"),
 )
-"""What must be equal: encoder and decoder have one setting here, and decoding begins with PAD."""
+"""Settings that must be equal: ours has one for encoder and decoder, and PAD begins a target."""
 
 _EMBEDDINGS = (
     "model.shared",
@@ -57,19 +62,19 @@ _EMBEDDINGS = (
     "model.encoder.embed_tokens",
     "lm_head",
 )
-"""The names of the one matrix, of which a file may hold any."""
+"""The names of the one matrix of embeddings, of which a file may have any."""
 
 
 def import_marian(source: Path, directory: Path, *, texts: Sequence[str] = ()) -> Parity:
-    """Make a model directory; it appears when `transformers` has agreed with it.
+    """Make a model directory, which appears once it translates as `transformers` does.
 
     `texts` are compared besides the usual sample.
     """
-    require("transformers")
+    require_packages("transformers")
     settings = _read_settings(source)
-    tokenizer, theirs = _tokenizer(source, settings)
-    config = _config(source, settings, len(tokenizer))
-    weights = _weights(source, config, theirs)
+    tokenizer, their_ids = _read_tokenizer(source, settings)
+    config = _convert_config(source, settings, len(tokenizer))
+    weights = _convert_weights(source, config, their_ids)
     card = {"imported": "huggingface", "from": settings.get("_name_or_path") or source.name}
     with atomic_directory(directory) as temporary:
         save_model(temporary, weights, config, tokenizer, card)
@@ -77,7 +82,7 @@ def import_marian(source: Path, directory: Path, *, texts: Sequence[str] = ()) -
         reference = Reference(loaded, sample_texts(loaded, texts))
         import transformers
 
-        with quiet():
+        with silence_transformers():
             there: Any = transformers.MarianMTModel
             model = there.from_pretrained(str(source), local_files_only=True)
             there = transformers.MarianTokenizer
@@ -85,13 +90,15 @@ def import_marian(source: Path, directory: Path, *, texts: Sequence[str] = ()) -
                 there.from_pretrained(str(source), local_files_only=True),
                 reference,
                 where=str(source),
-                theirs=theirs,
+                their_ids=their_ids,
             )
-            return compare(model.eval().float(), reference, where=str(source), theirs=theirs)
+            return compare_models(
+                model.eval().float(), reference, where=str(source), their_ids=their_ids
+            )
 
 
 def _read_settings(source: Path) -> dict[str, Any]:
-    settings = _json(source / "config.json")
+    settings = _read_json(source / "config.json")
     for key, wanted in _EXPECTED.items():
         if settings.get(key) not in wanted:
             raise ModelError(
@@ -107,7 +114,7 @@ def _read_settings(source: Path) -> dict[str, Any]:
     return settings
 
 
-def _json(path: Path) -> dict[str, Any]:
+def _read_json(path: Path) -> dict[str, Any]:
     try:
         table = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -117,46 +124,44 @@ def _json(path: Path) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise ModelError(f"{path}: not a readable JSON file ({error})") from None
     if not isinstance(table, dict):
-        raise ModelError(f"{path}: not a table; the file is of something else")
+        raise ModelError(f"{path}: not a JSON object; this is not a file of a Marian model")
     return table
 
 
-def _tokenizer(source: Path, settings: dict[str, Any]) -> tuple[Tokenizer, list[int]]:
-    """Their two SentencePiece models under our ids; and for each of our ids theirs."""
-    from dragoman.text.pair_tokenizer import PairTokenizer
-
-    options = _json(source / "tokenizer_config.json")
+def _read_tokenizer(source: Path, settings: dict[str, Any]) -> tuple[Tokenizer, list[int]]:
+    """Return a tokeniser of their two SentencePiece models under our ids, and their id of each."""
+    options = _read_json(source / "tokenizer_config.json")
     if options.get("separate_vocabs"):
         raise ModelError(
             f"{source / 'tokenizer_config.json'}: separate_vocabs = True, and Dragoman imports "
             "models with one vocabulary"
         )
-    vocabulary = _json(source / "vocab.json")
+    vocabulary = _read_json(source / "vocab.json")
     pad, end = settings["pad_token_id"], settings["eos_token_id"]
     unknown = vocabulary.get(str(options.get("unk_token") or "<unk>"))
     spelling = {number: piece for piece, number in vocabulary.items()}
     if unknown is None or sorted(spelling) != list(range(settings["vocab_size"])):
         raise ModelError(
             f"{source / 'vocab.json'}: does not number {settings['vocab_size']} pieces with "
-            "<unk> among them; the files are of different models"
+            "<unk> among them; the files belong to different models"
         )
     rest = [number for number in sorted(spelling) if number not in (pad, end, unknown)]
-    theirs = [pad, pad, end, unknown, *rest]
+    their_ids = [pad, pad, end, unknown, *rest]
     start = "<s>" if "<s>" not in vocabulary else "<start>"
-    pieces = [spelling[pad], start, *(spelling[number] for number in theirs[2:])]
+    pieces = [spelling[pad], start, *(spelling[number] for number in their_ids[2:])]
     try:
         reads, writes = ((source / f"{side}.spm").read_bytes() for side in ("source", "target"))
     except OSError as error:
         raise ModelError(f"{error.filename}: cannot be read ({error.strerror})") from None
-    return PairTokenizer.from_models(reads, writes, pieces), theirs
+    return PairTokenizer.from_models(reads, writes, pieces), their_ids
 
 
-def _config(source: Path, settings: dict[str, Any], vocabulary: int) -> Config:
-    options = _json(source / "tokenizer_config.json")
+def _convert_config(source: Path, settings: dict[str, Any], vocabulary: int) -> Config:
+    options = _read_json(source / "tokenizer_config.json")
     languages = [options.get("source_lang"), options.get("target_lang")]
     activation = settings["activation_function"]
     search = source / "generation_config.json"
-    beam = (_json(search) if search.exists() else settings).get("num_beams") or 4
+    beam = (_read_json(search) if search.exists() else settings).get("num_beams") or 4
     tables: dict[str, dict[str, Any]] = {
         "tokenizer": {"kind": "unigram", "vocabulary": vocabulary, "normalization": "none"},
         "data": {"languages": languages} if all(isinstance(x, str) for x in languages) else {},
@@ -179,17 +184,17 @@ def _config(source: Path, settings: dict[str, Any], vocabulary: int) -> Config:
     return Config().updated(tables, where=str(source / "config.json"))
 
 
-def _weights(source: Path, config: Config, theirs: Sequence[int]) -> dict[str, Tensor]:
+def _convert_weights(source: Path, config: Config, their_ids: Sequence[int]) -> dict[str, Tensor]:
     found, path = _read_weights(source)
     embedding = next((found[f"{n}.weight"] for n in _EMBEDDINGS if f"{n}.weight" in found), None)
     if embedding is None:
         raise ModelError(f"{path}: has no model.shared.weight; not the weights of a Marian model")
-    order = torch.tensor(theirs)
+    order = torch.tensor(their_ids)
     bias_V = found.get("final_logits_bias", torch.zeros(1, len(embedding)))[0].float()
     if len(embedding) != len(bias_V) or int(order.max()) >= len(embedding):
-        raise ModelError(f"{path}: {len(embedding)} pieces; the files are of different models")
+        raise ModelError(f"{path}: {len(embedding)} pieces; the files belong to different models")
     try:
-        weights = from_theirs({**found, "model.shared.weight": embedding[order]}, config.model)
+        weights = from_marian({**found, "model.shared.weight": embedding[order]}, config.model)
     except KeyError as error:
         raise ModelError(f"{path}: has no {error.args[0]}; it is incomplete") from None
     return {**weights, "projection_bias": bias_V[order]}

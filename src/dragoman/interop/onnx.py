@@ -1,6 +1,6 @@
 """Export to ONNX: the encoder, and one step of the decoder with the keys and values of the past.
 
-Any Transformer of ours without experts goes, for the graphs are traced from our own layers.
+Any Transformer of ours without experts can be exported, for the graphs are traced from our layers.
 """
 
 # B sentences, S source length, P pieces so far, L decoder layers, H heads, E width of a head,
@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import logging
-import math
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,8 +24,9 @@ from dragoman.interop.parity import Parity, Reference
 from dragoman.interop.sentencepiece_model import normalizing_model
 from dragoman.model_directory import LoadedModel
 from dragoman.models import Rows
-from dragoman.models.attention import Sight
-from dragoman.models.transformer import DecoderLayer, Embedding, Transformer
+from dragoman.models.attention import AttentionMask
+from dragoman.models.positions import SinusoidalPositions
+from dragoman.models.transformer import DecoderLayer, Embedding, ResidualStream, Transformer
 from dragoman.search.batching import source_rows
 from dragoman.system.atomic_files import write_synced
 from dragoman.text.special_tokens import BOS, EOS, PAD, UNK
@@ -34,31 +34,31 @@ from dragoman.text.special_tokens import BOS, EOS, PAD, UNK
 __all__ = ["DecoderStep", "Encoder", "check", "write"]
 
 OPSET = 18
-_LARGEST = 1_900_000_000  # bytes of weights that a file of ONNX can hold; more go beside it
+_MAX_WEIGHT_BYTES = 1_900_000_000  # an ONNX file holds no more; larger weights go beside it
 
 
 class Encoder(nn.Module):
-    """Source ids and mask, B S, to what every decoder layer attends to, L B H S E each."""
+    """Turn source ids and mask, B S, into what every decoder layer attends to, L B H S E each."""
 
     def __init__(self, model: Transformer) -> None:
         super().__init__()
         self.model = model
 
     def forward(self, ids: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """Keys and values of the source; the mask is 1 where there is a piece."""
+        """Return keys and values of the source; the mask is 1 where there is a piece."""
         positions = torch.arange(ids.shape[1], device=ids.device).expand_as(ids)
-        sight = Sight(Rows(ids, mask, positions), window=self.model.config.window)
-        x = _embed(self.model.embedding, ids, positions)
+        attended = AttentionMask(Rows(ids, mask, positions), window=self.model.config.window)
+        x = ResidualStream.of(_embed(self.model.embedding, ids, positions))
         for layer in self.model.encoder:
-            x = layer(x, sight)
-        memory = self.model.encoder_norm(x)
-        pairs = [layer.source(memory) for layer in _layers(self.model)]
+            x = layer(x, attended)
+        memory = self.model.encoder_norm(x.residual)
+        pairs = [layer.project_source(memory) for layer in _layers(self.model)]
         keys, values = zip(*pairs, strict=True)
         return torch.stack(keys), torch.stack(values)
 
 
 class DecoderStep(nn.Module):
-    """One more piece of every sentence."""
+    """Predict one more piece of every sentence."""
 
     def __init__(self, model: Transformer) -> None:
         super().__init__()
@@ -73,7 +73,7 @@ class DecoderStep(nn.Module):
         past_keys: Tensor,
         past_values: Tensor,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Logits B V of what follows `ids`, B; and the past with them, L B H (P + 1) E.
+        """Return logits B V of what follows `ids`, B, and the past with them, L B H (P + 1) E.
 
         `mask` is the source's, B S. The past is empty at first: P is 0.
         """
@@ -99,15 +99,13 @@ def _layers(model: Transformer) -> list[DecoderLayer]:
 
 
 def _embed(embedding: Embedding, ids: Tensor, positions: Tensor) -> Tensor:
-    """What `Embedding` does, with sinusoids made in the graph and so without a longest sentence."""
+    """Embed as `Embedding` does, with sinusoids computed in the graph, so for any length."""
     x: Tensor = embedding.pieces(ids) * embedding.scale
-    if embedding.kind == "sinusoidal":
-        d_model = x.shape[-1]
-        exponents = torch.arange(0, d_model, 2, dtype=torch.float64) * (-math.log(1e4) / d_model)
-        angles = positions[..., None].double() * exponents.exp()
-        x = x + torch.stack([angles.sin(), angles.cos()], -1).flatten(-2).float()
-    elif embedding.kind == "learned":
-        x = x + embedding.positions(positions.clamp(max=embedding.positions.num_embeddings - 1))
+    added = embedding.positions
+    if isinstance(added, SinusoidalPositions):
+        return x + added.compute(positions)
+    if added is not None:
+        x = x + added(positions)
     return x
 
 
@@ -118,22 +116,22 @@ def _step(
     past: tuple[Tensor, Tensor],
     source: tuple[Tensor, Tensor, Tensor],
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """What `DecoderLayer.step` does, with a past that is handed in and out."""
-    grown: list[Tensor] = []
+    """Compute what `DecoderLayer.step` does, with the past as an argument and a result."""
+    extended: list[Tensor] = []
 
-    def look_back(y: Tensor) -> Tensor:
+    def attend_to_past(y: Tensor) -> Tensor:
         q, k, v = layer.attention.project(y, here)
         k, v = torch.cat([past[0], k], 2), torch.cat([past[1], v], 2)
-        grown.extend((k, v))
+        extended.extend((k, v))
         places = torch.arange(k.shape[2], device=here.device)[None]
         mask = (here - places <= layer.window)[:, None, None] if layer.window else None
         bias = layer.attention.bias(here[:1], places)
         return layer.attention.attention.attend(q, k, v, mask, bias)
 
-    x = layer.around_attention(x, look_back)
-    x = layer.around_source(x, lambda y: layer.look_at_source(y, *source))
-    out: Tensor = layer.around_feed_forward(x, layer.feed_forward)
-    return out, grown[0], grown[1]
+    stream = layer.around_attention(ResidualStream.of(x), attend_to_past)
+    stream = layer.around_source(stream, lambda y: layer.attend_to_source(y, *source))
+    stream = layer.around_feed_forward(stream, layer.feed_forward)
+    return stream.residual, extended[0], extended[1]
 
 
 _README = """\
@@ -169,16 +167,16 @@ _INPUTS = ("ids", "mask", "source_keys", "source_values", "past_keys", "past_val
 
 
 def write(loaded: LoadedModel, directory: Path) -> None:
-    """Two graphs, the tokeniser, and a page with a loop around them."""
+    """Write two graphs, the tokeniser, and a page with the loop that calls them."""
     model, m = loaded.model, loaded.config.model
-    assert isinstance(model, Transformer)  # the conditions say so
+    assert isinstance(model, Transformer)  # see dragoman.models.support
     batch, source = torch.export.Dim("batch"), torch.export.Dim("source")
     past = torch.export.Dim("past")
     B, S, P = 3, 5, 7  # any, but different from each other, and neither 0 nor 1
     ids, mask, last = (torch.ones(shape, dtype=torch.int64) for shape in ((B, S), (B, S), (B,)))
     seen = [torch.zeros(m.decoder_layers, B, m.heads, S, width) for width in (m.d_k, m.d_v)]
     kept = [torch.zeros(m.decoder_layers, B, m.heads, P, width) for width in (m.d_k, m.d_v)]
-    with _quietly():
+    with _silence_exporter():
         _export(
             Encoder(model),
             (ids, mask),
@@ -228,14 +226,14 @@ def _export(
         dynamic_shapes=dynamic,
         opset_version=OPSET,
         dynamo=True,
-        external_data=size > _LARGEST,
+        external_data=size > _MAX_WEIGHT_BYTES,
         verbose=False,
     )
 
 
 @contextmanager
-def _quietly() -> Iterator[None]:
-    """Without what the exporter says about itself."""
+def _silence_exporter() -> Iterator[None]:
+    """Hide the messages of the exporter inside the block."""
     logger = logging.getLogger("torch.onnx")
     level = logger.level
     logger.setLevel(logging.ERROR)
@@ -248,7 +246,7 @@ def _quietly() -> Iterator[None]:
 
 
 def check(directory: Path, reference: Reference) -> Parity:
-    """Run encoder and decoder in ONNX Runtime along our translations, and on their own."""
+    """Run encoder and decoder in ONNX Runtime along our translations and freely, and compare."""
     import numpy as np
     import onnxruntime
     import sentencepiece
@@ -263,21 +261,23 @@ def check(directory: Path, reference: Reference) -> Parity:
     )
     pieces = sentencepiece.SentencePieceProcessor(model_file=str(directory / "tokenizer.model"))
     if pieces.encode(reference.texts) != reference.sources:
-        raise ModelError(f"{directory}: its tokeniser is not ours; nothing was written")
+        raise ModelError(
+            f"{directory}: its tokeniser splits the sample not as ours; nothing was written"
+        )
     rows = source_rows(reference.sources, torch.device("cpu"))
     source, mask = rows.ids_RL.numpy(), rows.segments_RL.long().numpy()
     seen = encoder.run(None, {"ids": source, "mask": mask})
     settings = json.loads((directory / "settings.json").read_text(encoding="utf-8"))
-    ceilings = [len(ids) + reference.max_extra for ids in reference.sources]
+    limits = [len(ids) + reference.max_extra for ids in reference.sources]
 
-    def follow(forced: list[list[int]] | None) -> tuple[Tensor, list[list[int]]]:
-        """All logits and the likeliest pieces, along given pieces or along the likeliest."""
+    def decode(forced: list[list[int]] | None) -> tuple[Tensor, list[list[int]]]:
+        """Return all logits and the likeliest pieces, along given pieces or along the likeliest."""
         shapes = [[shape[0], len(source), *shape[2:]] for shape in settings["empty_past"]]
         past = [np.zeros(shape, np.float32) for shape in shapes]
         last = np.full(len(source), BOS)
         found: list[list[int]] = [[] for _ in source]
         scores = []
-        steps = max(map(len, forced)) + 1 if forced is not None else max(ceilings)
+        steps = max(map(len, forced)) + 1 if forced is not None else max(limits)
         for t in range(steps):
             inputs = dict(zip(_INPUTS, (last, mask, *seen, *past), strict=True))
             logits, *past = decoder.run(None, inputs)
@@ -293,10 +293,10 @@ def check(directory: Path, reference: Reference) -> Parity:
             )
         return torch.stack(scores, 1), found
 
-    scores_BTV, _ = follow(reference.outputs)
-    _, found = follow(None)
+    scores_BTV, _ = decode(reference.outputs)
+    _, found = decode(None)
     outputs = [
-        (row[: row.index(EOS)] if EOS in row else row)[:ceiling]
-        for row, ceiling in zip(found, ceilings, strict=True)
+        (row[: row.index(EOS)] if EOS in row else row)[:limit]
+        for row, limit in zip(found, limits, strict=True)
     ]
     return reference.compare(scores_BTV, outputs, where=str(directory))

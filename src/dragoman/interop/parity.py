@@ -1,6 +1,6 @@
-"""Whether an exported model does what ours does: the gate every export and import passes.
+"""The comparison with our model that every export and import must pass.
 
-The sample is read by both. Our greedy translations are the reference: theirs must be the same, and
+Both models read a sample. Our greedy translations are the reference: theirs must be the same, and
 so must, within a tolerance, the scores of every piece along them.
 """
 
@@ -19,13 +19,13 @@ from dragoman.errors import DataError, ModelError
 from dragoman.model_directory import LoadedModel
 from dragoman.phrasebook import LANGUAGES, generate
 from dragoman.search import SearchOptions, search
-from dragoman.search.batching import search_many, source_rows, target_rows
+from dragoman.search.batching import search_in_batches, source_rows, target_rows
 from dragoman.text.special_tokens import EOS, FIRST
 
 __all__ = ["Parity", "Reference", "sample_texts"]
 
 TOLERANCE = 1e-3
-"""The most two scores may differ in fp32; docs/interop.md says what has been measured."""
+"""Two scores may differ by so much in fp32; docs/interop.md says what has been measured."""
 
 _HARD_TEXTS = (
     "  two  spaces,\ta tab and\u00a0a no-break space ",
@@ -33,13 +33,13 @@ _HARD_TEXTS = (
     "cafe\u0301 and café, ﬁne ½",
     "日本語 한국어 😀 \u2581 Ω",
 )
-"""What tokenisers disagree on."""
+"""Texts that tokenisers often split differently."""
 
 
 def sample_texts(loaded: LoadedModel, texts: Sequence[str] = (), count: int = 12) -> list[str]:
-    """Sentences to compare on: the phrasebook's, hard ones, random pieces, and the user's own.
+    """Return sentences to compare on: the phrasebook's, hard ones, random pieces, the user's own.
 
-    The pieces are the model's and always the same, so that no language is left without a sample.
+    The random pieces are the model's and always the same, so that every language has a sample.
     """
     tokenizer, languages = loaded.tokenizer, loaded.config.data.languages
     target = next((code for code in languages if code in LANGUAGES), LANGUAGES[0])
@@ -54,14 +54,14 @@ def sample_texts(loaded: LoadedModel, texts: Sequence[str] = (), count: int = 12
 
 @dataclass(frozen=True, slots=True)
 class Parity:
-    """What a comparison found."""
+    """Hold the result of a comparison."""
 
     sentences: int
     positions: int
     difference: float
-    """The largest, of any score compared."""
+    """The largest difference between two scores."""
     same: int
-    """Sentences whose translations are the same, or differ where two pieces score alike."""
+    """The sentences whose translations are the same, or differ where two pieces score the same."""
 
     def __str__(self) -> str:
         return (
@@ -71,7 +71,7 @@ class Parity:
 
 
 class Reference:
-    """A model of ours with its greedy translations of a sample."""
+    """Hold a model of ours with its greedy translations of a sample and their scores."""
 
     def __init__(self, loaded: LoadedModel, texts: Sequence[str]) -> None:
         self.loaded = loaded
@@ -82,23 +82,25 @@ class Reference:
         self.texts = [text for text, fits in zip(self.texts, short, strict=True) if fits]
         self.sources = [ids for ids, fits in zip(encoded, short, strict=True) if fits]
         if not self.sources:
-            raise DataError("no sentence of the sample can be translated; give others by --sample")
+            raise DataError(
+                "no sentence of the sample can be translated; give others with --sample"
+            )
 
-        # At once: a writer that spoilt our weights must not spoil what it is compared with.
+        # Now, because an export that changed our weights must not change what it is compared with.
         self.outputs = self._translate()
-        """Our greedy translations, without marks."""
+        """Our greedy translations, without BOS and EOS."""
         self.logits_BTV = self._score()
-        """Our scores of what may follow BOS and every piece of them, padded."""
+        """Our scores of what follows BOS and every piece of them, padded."""
 
     @property
     def max_extra(self) -> int:
-        """Pieces that a translation may have more than its source, here and there."""
+        """Return how many pieces a translation may have more than its source."""
         return self.loaded.config.search.max_extra
 
     def _translate(self) -> list[list[int]]:
         options = SearchOptions(beam=1, max_extra=self.max_extra)
         model = self.loaded.model
-        found = search_many(
+        found = search_in_batches(
             model,
             self.sources,
             lambda rows, prefixes, constraint: search(model, rows, options),
@@ -115,13 +117,13 @@ class Reference:
 
     @property
     def positions(self) -> int:
-        """How many pieces are scored: those of the translations and their ends."""
+        """Return how many pieces are scored: those of the translations, and EOS."""
         return sum(len(ids) + 1 for ids in self.outputs)
 
     def compare(
         self, theirs_BTV: Tensor, outputs: Sequence[Sequence[int]], *, where: str
     ) -> Parity:
-        """Refuse scores of all pieces, and translations, that are not ours."""
+        """Raise ModelError if logits along our translations, or translations, are not ours."""
         real_BT = torch.zeros(self.logits_BTV.shape[:2], dtype=torch.bool)
         for b, ids in enumerate(self.outputs):
             real_BT[b, : len(ids) + 1] = True
@@ -132,7 +134,7 @@ class Reference:
     def compare_scores(
         self, theirs: Tensor, ours: Tensor, outputs: Sequence[Sequence[int]], *, where: str
     ) -> Parity:
-        """The same of any scores."""
+        """Raise ModelError if scores of any kind, or translations, are not ours."""
         difference = float((theirs - ours).abs().max())
         if not difference <= TOLERANCE:  # not-a-number fails too
             raise ModelError(
@@ -140,7 +142,7 @@ class Reference:
                 f"{TOLERANCE:.0e}; nothing was written"
             )
         for b, (mine, found) in enumerate(zip(self.outputs, outputs, strict=True)):
-            if list(found) != mine and not self._tied(b, mine, found):
+            if list(found) != mine and not self._scores_tie(b, mine, found):
                 tokenizer = self.loaded.tokenizer
                 raise ModelError(
                     f"{where}: translates {self.texts[b]!r} as {tokenizer.decode(found)!r} and "
@@ -157,7 +159,7 @@ class Reference:
         where: str,
         limit: float,
     ) -> Parity:
-        """Of a model whose weights are rounded: scores are ours on average, within a limit."""
+        """Compare a model of rounded weights, whose scores must be near ours on average."""
         differences = (theirs - ours).abs()
         if not float(differences.mean()) <= limit:
             raise ModelError(
@@ -167,8 +169,8 @@ class Reference:
         same = sum(list(b) == a for a, b in zip(self.outputs, outputs, strict=True))
         return Parity(len(self.sources), self.positions, float(differences.max()), same)
 
-    def _tied(self, b: int, ours: Sequence[int], theirs: Sequence[int]) -> bool:
-        """Whether the two pieces where they part score so alike that rounding decides."""
+    def _scores_tie(self, b: int, ours: Sequence[int], theirs: Sequence[int]) -> bool:
+        """Return whether the first two pieces that differ score so alike that rounding decides."""
         ours, theirs = [*ours, EOS], [*theirs, EOS]
         shorter = min(len(ours), len(theirs))
         t = next((i for i in range(shorter) if ours[i] != theirs[i]), shorter - 1)

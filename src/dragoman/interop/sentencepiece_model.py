@@ -1,7 +1,7 @@
-"""Our tokeniser as a SentencePiece model that needs no Dragoman around it.
+"""Our tokeniser as a SentencePiece model that works without Dragoman.
 
-Dragoman normalises in Python and gives SentencePiece text that it leaves alone. Others only have
-SentencePiece, so the same rules are written into the model they get.
+Dragoman normalises in Python and gives SentencePiece text that it leaves unchanged. Other runtimes
+have only SentencePiece, so the same rules are written into the model they get.
 """
 
 from __future__ import annotations
@@ -17,55 +17,55 @@ import sentencepiece
 
 from dragoman.errors import ModelError
 from dragoman.text.normalization import Form, normalize
+from dragoman.text.pair_tokenizer import PairTokenizer
 from dragoman.text.special_tokens import BOS, EOS, PAD, UNK
 from dragoman.text.tokenizer import Tokenizer
 
-__all__ = ["SPECIAL", "models", "normalizing_model", "spelling"]
+__all__ = ["SPECIAL_TOKENS", "all_pieces", "normalizing_model", "source_and_target_models"]
 
-SPECIAL = {"pad_token": PAD, "bos_token": BOS, "eos_token": EOS, "unk_token": UNK}
-"""The marks, by the names that others have for them."""
+SPECIAL_TOKENS = {"pad_token": PAD, "bos_token": BOS, "eos_token": EOS, "unk_token": UNK}
+"""The special tokens, by the names that other runtimes have for them."""
 
-_LAST = 0x30000  # no character above has another form
+_CHARACTERS_END = 0x30000  # no character above has another form
 
 
-def spelling(tokenizer: Tokenizer) -> list[str]:
-    """How SentencePiece spells every piece, by id."""
+def all_pieces(tokenizer: Tokenizer) -> list[str]:
+    """Return every piece as SentencePiece writes it, by id."""
     return tokenizer.pieces(range(len(tokenizer)))
 
 
-def models(tokenizer: Tokenizer) -> tuple[bytes, bytes]:
-    """The SentencePiece models of source and target: the same, unless both were imported."""
-    target: bytes | None = getattr(tokenizer, "target_model", None)
-    if target is not None:
-        return tokenizer.model, target
+def source_and_target_models(tokenizer: Tokenizer) -> tuple[bytes, bytes]:
+    """Return the SentencePiece models of source and target, which differ only if imported."""
+    if isinstance(tokenizer, PairTokenizer):
+        return tokenizer.model, tokenizer.target_model
     both = normalizing_model(tokenizer)
     return both, both
 
 
 def normalizing_model(tokenizer: Tokenizer) -> bytes:
-    """The SentencePiece model with our normalisation inside.
+    """Return the SentencePiece model with our normalisation inside.
 
-    The same ids for any text but this: combining marks of different places, such as a dot below and
-    a diaeresis, in an order that Unicode calls not canonical, stay in it if no one character has
-    them all; and NUL ends a rule of SentencePiece, so that none can remove it.
+    It gives the same ids for any text, with two exceptions. Combining marks of different places,
+    such as a dot below and a diaeresis, in an order that is not canonical in Unicode, stay in it if
+    no single character has them all. And NUL, which ends a rule of SentencePiece, is not removed.
     """
-    if hasattr(tokenizer, "target_model"):
+    if isinstance(tokenizer, PairTokenizer):
         raise ModelError(
-            "an imported model, whose SentencePiece models do not number the pieces: it can be "
-            "exported to huggingface alone, and converted from there"
+            "the SentencePiece models of an imported model do not number its pieces; "
+            "export it to huggingface, and convert it from there"
         )
-    # Protocol buffers written one after the other are one message, of which the last word counts.
-    return tokenizer.model + _rules(tokenizer.normalization)
+    # Protocol buffers one after the other are one message; the last value of a field counts.
+    return tokenizer.model + _normalizer(tokenizer.normalization)
 
 
 @lru_cache(maxsize=4)
-def _rules(form: Form) -> bytes:
-    """A SentencePiece model of nothing but its normaliser."""
+def _normalizer(form: Form) -> bytes:
+    """Return a SentencePiece model that has only a normaliser."""
     if hasattr(sentencepiece, "set_min_log_level"):
         sentencepiece.set_min_log_level(2)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "rules.tsv")
-        path.write_text("".join(_lines(form)), encoding="ascii")
+        path.write_text("".join(_rule_lines(form)), encoding="ascii")
         normalizer = sentencepiece.SentencePieceNormalizer(
             rule_tsv=str(path),
             add_dummy_prefix=True,
@@ -76,9 +76,9 @@ def _rules(form: Form) -> bytes:
     return rules
 
 
-def _lines(form: Form) -> Iterator[str]:
-    """Rules as SentencePiece reads them: code points in hexadecimal, a tab, code points."""
-    for text in dict.fromkeys(_texts(form)):
+def _rule_lines(form: Form) -> Iterator[str]:
+    """Yield rules as SentencePiece reads them: code points in hexadecimal, a tab, code points."""
+    for text in dict.fromkeys(_changeable_texts(form)):
         # Alone a space would be stripped, and SentencePiece has its own rule for spaces.
         target = normalize(f"x{text}x", form)[1:-1]
         if target != text:
@@ -89,9 +89,9 @@ def _hexadecimal(text: str) -> str:
     return " ".join(f"{ord(character):X}" for character in text)
 
 
-def _texts(form: Form) -> Iterator[str]:
-    """All that normalisation may change: every character, and all ways to write the composed."""
-    characters = [chr(code) for code in range(1, _LAST) if not 0xD800 <= code < 0xE000]
+def _changeable_texts(form: Form) -> Iterator[str]:
+    """Yield all that normalisation may change: every character, and all ways to compose one."""
+    characters = [chr(code) for code in range(1, _CHARACTERS_END) if not 0xD800 <= code < 0xE000]
     yield from characters
     if form == "none":
         return
@@ -102,7 +102,7 @@ def _texts(form: Form) -> Iterator[str]:
 
 
 def _ways_to_write(parts: str) -> Iterator[str]:
-    """A base and its marks, in all orders that mean the same, with some of them composed."""
+    """Yield a base and its marks in all equivalent orders, with some of them composed."""
     base, marks = parts[0], parts[1:]
     whole = unicodedata.normalize("NFC", parts)
     for order in permutations(marks):

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dragoman.bench.translation import benchmark
-from dragoman.bench.translation.systems import OTHERS, OURS, with_shortlists
+from dragoman.bench.translation.systems import DRAGOMAN_SYSTEMS, OTHER_SYSTEMS, with_shortlists
 from dragoman.cli.bench import _convert_models, bench_translate
 from dragoman.errors import ConfigError, DataError, ModelError
 from dragoman.inference.cpu import why_no_cpu_engine
@@ -75,7 +75,7 @@ def test_a_model_is_convert_models_once(
     path = Path(shutil.copytree(loaded.path, tmp_path / "model"))
     give(path, 1)
     loaded = load_model(path)
-    systems = with_shortlists([*OURS, OTHERS["ctranslate2"]])
+    systems = with_shortlists([*DRAGOMAN_SYSTEMS, OTHER_SYSTEMS["ctranslate2"]])
     for word in ("converted", "converted before"):
         directories = [path for _, path in _convert_models(loaded, systems, tmp_path)]
         ours = ["ours-int8", "ours-int8", "model"]
@@ -133,10 +133,12 @@ def test_the_best_settings_are_taken(monkeypatch: pytest.MonkeyPatch, trained: P
             return {"seconds": 4 / 2 ** sum(best)}
 
     monkeypatch.setattr(benchmark, "Worker", Fake)
-    task = benchmark.Task(
+    task = benchmark.BenchmarkTask(
         model=trained, sentences=["a"] * 300, search={}, count=len, threads=2, beams=(1,)
     )
-    contestant = benchmark.Contestant(task, OTHERS["ctranslate2"], trained, benchmark.ExitStack())
+    contestant = benchmark.SystemBenchmark(
+        task, OTHER_SYSTEMS["ctranslate2"], trained, benchmark.ExitStack()
+    )
     said: list[str] = []
     contestant.tune(said.append)
     best = "inter_threads 1, intra_threads 2, batches of 128 sentences"
@@ -158,15 +160,15 @@ def test_rounds_take_turns(monkeypatch: pytest.MonkeyPatch, trained: Path) -> No
 
         def use(self, settings: dict[str, Any]) -> None: ...
         def translate(self, texts: list[str], beam: int) -> dict[str, Any]:
-            if len(texts) > benchmark.WARM_UP:
+            if len(texts) > benchmark.WARM_UP_SENTENCES:
                 turns.append(self.name)
             return {"seconds": 1.0, "cpu_seconds": 1.0, "texts": texts, "memory": 1}
 
     monkeypatch.setattr(benchmark, "Worker", Fake)
-    task = benchmark.Task(
+    task = benchmark.BenchmarkTask(
         model=trained, sentences=["a"] * 20, search={}, count=len, threads=1, beams=(1,), alone=0
     )
-    benchmark.measure(task, [(one, trained) for one in OURS])
+    benchmark.measure(task, [(one, trained) for one in DRAGOMAN_SYSTEMS])
     assert turns == ["int8", "float32"] * 3
 
 
@@ -199,8 +201,8 @@ def test_texts_that_cannot_be_timed_are_refused(
 def test_a_missing_package_is_named(
     trained: Path, files: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dragoman.interop import support
+    from dragoman.interop import export
 
-    monkeypatch.setattr(support, "find_spec", lambda name: None)
+    monkeypatch.setattr(export, "find_spec", lambda name: None)
     with pytest.raises(ConfigError, match=r'not installed; .* pip install "dragoman\[export\]"'):
         bench(trained, files[0], against="ctranslate2")

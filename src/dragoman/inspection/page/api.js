@@ -2,7 +2,7 @@
 
 const KEY = "dragoman-key";
 
-export class Refused extends Error {
+export class ServiceError extends Error {
   constructor(status, message) {
     super(message);
     this.status = status;
@@ -13,7 +13,7 @@ export function setKey(key) {
   sessionStorage.setItem(KEY, key);
 }
 
-export async function ask(path, body, signal) {
+export async function request(path, body, signal) {
   const headers = { "content-type": "application/json" };
   const key = sessionStorage.getItem(KEY);
   if (key) headers.authorization = `Bearer ${key}`;
@@ -23,21 +23,21 @@ export async function ask(path, body, signal) {
     answer = await fetch(path, { headers, signal, ...posted });
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new Refused(0, "unreachable");
+    throw new ServiceError(0, "unreachable");
   }
   const found = await answer.json().catch(() => null);
-  if (!answer.ok) throw new Refused(answer.status, found?.error ?? `${answer.status}`);
+  if (!answer.ok) throw new ServiceError(answer.status, found?.error ?? `${answer.status}`);
   return found;
 }
 
 // Questions of which only the answer to the last is wanted: the one before is called off.
-export function latest() {
+export function latestOnly() {
   let controller = null;
   const question = async (path, body) => {
     controller?.abort();
     const mine = (controller = new AbortController());
     try {
-      const found = await ask(path, body, mine.signal);
+      const found = await request(path, body, mine.signal);
       return mine === controller ? found : null;
     } catch (error) {
       if (mine !== controller || error.name === "AbortError") return null;

@@ -5,7 +5,7 @@ function bytes(text) {
 }
 
 // Weights from 0 to 1, or exact numbers: { shape, at(i, j, k) }.
-export function array(packed) {
+export function unpackArray(packed) {
   let values;
   if (packed.u16 !== undefined) values = Float32Array.from(new Uint16Array(bytes(packed.u16).buffer), (v) => v / 65535);
   else if (packed.f32 !== undefined) values = new Float32Array(bytes(packed.f32).buffer);
@@ -47,9 +47,9 @@ export function mean(arrays) {
 }
 
 // A matrix: the first numbers of each row, and a map of more of them; or of one head.
-export function matrix(packed, head) {
-  let first = array(packed.first);
-  let map = array(packed.map);
+export function unpackMatrix(packed, head) {
+  let first = unpackArray(packed.first);
+  let map = unpackArray(packed.map);
   if (packed.shape.length === 3) {
     first = first.get(head);
     map = map.get(head);

@@ -1,36 +1,36 @@
 // View 2: every layer and head; heads switched off; the search.
 
-import { array, mean } from "./arrays.js";
+import { mean, unpackArray } from "./arrays.js";
 import { beamSection } from "./beam.js";
-import { choice, fixed, h, hue, put, toggle } from "./dom.js";
-import { grid, heat, lines } from "./pictures.js";
+import { buttonGroup, formatFixed, h, headColour, replaceContent, toggle } from "./dom.js";
+import { drawAttentionLines, drawHeatmap, drawMatrix } from "./plots.js";
 import { sentenceBar } from "./sentence_bar.js";
-import { say } from "./texts.js";
+import { localize } from "./texts.js";
 
-const fullName = (layer, head) => say("head.of", { layer: layer + 1, head: head + 1 });
+const fullName = (layer, head) => localize("head.of", { layer: layer + 1, head: head + 1 });
 const shortName = (layer, head) => `${layer + 1}.${head + 1}`;
 const key = ({ part, layer, head }) => `${part}-${layer}-${head}`;
 
 export function attentionView(root, context) {
-  const { tell } = context;
+  const { showError } = context;
   const body = h("div", {});
   let source = context.source();
-  put(root, sentenceBar(context, () => {
+  replaceContent(root, sentenceBar(context, () => {
     source = context.source();
     begin();
   }), body);
 
   async function begin() {
-    tell(null);
-    if (!context.shared.sentence) return put(body, h("p", { class: "hint" }, say("sentence.none")));
-    if (!body.childElementCount) put(body, h("p", { class: "hint" }, say("loading")));
+    showError(null);
+    if (!context.shared.sentence) return replaceContent(body, h("p", { class: "hint" }, localize("sentence.none")));
+    if (!body.childElementCount) replaceContent(body, h("p", { class: "hint" }, localize("loading")));
     body.classList.add("busy");
     try {
       const found = await source.attention([]);
-      if (found) put(body, attentionPictures(found, source, tell), beamSection(source, tell));
+      if (found) replaceContent(body, attentionPictures(found, source, showError), beamSection(source, showError));
     } catch (error) {
-      put(body);
-      tell(error);
+      replaceContent(body);
+      showError(error);
     }
     body.classList.remove("busy");
   }
@@ -38,7 +38,7 @@ export function attentionView(root, context) {
 }
 
 // What is drawn of an answer of /v1/attention.
-export function attentionPictures(found, source, tell) {
+export function attentionPictures(found, source, showError) {
   const parts = Object.keys(found.parts);
   let part = parts.includes("cross") ? "cross" : parts[0];
   const off = new Map(); // heads switched off
@@ -51,11 +51,11 @@ export function attentionPictures(found, source, tell) {
   const heads = h("div", { class: "heads" });
   const picture = h("div", { class: "picture" });
   const changed = h("section", { class: "changed", "aria-live": "polite" });
-  put(root, controls, heads, picture, changed);
+  replaceContent(root, controls, heads, picture, changed);
 
   // Arrays of a part's layers, unpacked when they are first drawn.
   function layers(name) {
-    decoded[name] ??= found.parts[name].layers.map(array);
+    decoded[name] ??= found.parts[name].layers.map(unpackArray);
     return decoded[name];
   }
 
@@ -73,13 +73,13 @@ export function attentionPictures(found, source, tell) {
   }
 
   function drawControls() {
-    put(controls,
-      choice(say("part"), parts.map((name) => [name, say(`part.${name}`)]), part, (name) => {
+    replaceContent(controls,
+      buttonGroup(localize("part"), parts.map((name) => [name, localize(`part.${name}`)]), part, (name) => {
         part = name;
         chosen = [];
         drawAll();
       }),
-      toggle(say("several"), several, () => {
+      toggle(localize("several"), several, () => {
         several = !several;
         if (!several) chosen = chosen.slice(-1);
         drawAll();
@@ -89,12 +89,12 @@ export function attentionPictures(found, source, tell) {
   function drawHeads() {
     const all = layers(part);
     const count = all[0].shape[0];
-    const table = h("div", { class: "multiples", role: "group", "aria-label": say("heads") });
+    const table = h("div", { class: "multiples", role: "group", "aria-label": localize("heads") });
     table.style.setProperty("--heads", count);
     table.append(h("span", {}));
     for (let head = 0; head < count; head++) table.append(h("span", { class: "number", "aria-hidden": "true" }, head + 1));
     all.forEach((layer, l) => {
-      const title = say("layer.all", { layer: l + 1 });
+      const title = localize("layer.all", { layer: l + 1 });
       table.append(h("button", {
         type: "button", class: "layer", title, "aria-label": title,
         onclick: () => {
@@ -107,10 +107,10 @@ export function attentionPictures(found, source, tell) {
         table.append(h("button", {
           type: "button", class: "head", "data-layer": l, "data-head": head, "aria-label": fullName(l, head),
           onclick: (event) => pick(l, head, event),
-        }, heat(layer.get(head))));
+        }, drawHeatmap(layer.get(head))));
       }
     });
-    put(heads, h("p", { class: "axis" }, say("heads.axis")), table);
+    replaceContent(heads, h("p", { class: "axis" }, localize("heads.axis")), table);
   }
 
   function draw() {
@@ -126,19 +126,19 @@ export function attentionPictures(found, source, tell) {
     const shown = chosen.map(({ layer, head }) => ({ head, weights: all[layer].get(head) }));
     const names = chosen.map(({ layer, head }) => {
       const name = h("span", { class: "chip" }, shortName(layer, head));
-      name.style.setProperty("--hue", hue(head, count));
+      name.style.setProperty("--hue", headColour(head, count));
       return name;
     });
     const share = (one) => `“${one.text}” ${Math.round(100 * one.share)} %`;
-    const looks = (text, best) => say("looks", { text, best: best.map(share).join(", ") });
+    const looks = (text, best) => localize("looks", { text, best: best.map(share).join(", ") });
     const spelled = chosen.map(({ layer, head }) => fullName(layer, head)).join(", ");
-    put(picture,
-      h("div", { class: "bar" }, h("h2", {}, say(`part.${part}`)), h("span", { class: "names" }, names),
+    replaceContent(picture,
+      h("div", { class: "bar" }, h("h2", {}, localize(`part.${part}`)), h("span", { class: "names" }, names),
         source.ablates ? offButton() : null),
-      h("p", { class: "hint" }, say(`look.${part}`)),
-      lines(shown, count, rows, columns, looks),
-      h("h3", {}, say(chosen.length > 1 ? "matrix.mean" : "matrix")),
-      grid(mean(shown.map((one) => one.weights)), rows, columns, say("matrix.of", { heads: spelled })));
+      h("p", { class: "hint" }, localize(`look.${part}`)),
+      drawAttentionLines(shown, count, rows, columns, looks),
+      h("h3", {}, localize(chosen.length > 1 ? "matrix.mean" : "matrix")),
+      drawMatrix(mean(shown.map((one) => one.weights)), rows, columns, localize("matrix.of", { heads: spelled })));
     if (source.ablates) drawOff();
   }
 
@@ -151,7 +151,7 @@ export function attentionPictures(found, source, tell) {
         else off.set(key(head), head);
       }
       draw();
-    } }, say(are ? "switch.on" : "switch.off"));
+    } }, localize(are ? "switch.on" : "switch.off"));
   }
 
   // --- what changes without some heads ---
@@ -159,10 +159,10 @@ export function attentionPictures(found, source, tell) {
   let result = null;
 
   function drawOff() {
-    if (!off.size && !result) return put(changed);
-    put(changed, h("h2", {}, say("off")),
+    if (!off.size && !result) return replaceContent(changed);
+    replaceContent(changed, h("h2", {}, localize("off")),
       h("p", { class: "chips" }, [...off.values()].map((head) => h("button", {
-        type: "button", class: "chip removable", "aria-label": say("switch.on.one", { head: name(head) }),
+        type: "button", class: "chip removable", "aria-label": localize("switch.on.one", { head: name(head) }),
         onclick: () => {
           off.delete(key(head));
           draw();
@@ -171,16 +171,16 @@ export function attentionPictures(found, source, tell) {
       h("div", { class: "bar" },
         h("button", {
           type: "button", class: "primary again", disabled: !off.size, onclick: () => again([...off.values()]),
-        }, say("again")),
+        }, localize("again")),
         h("button", { type: "button", class: "quiet", onclick: () => {
           off.clear();
           result = null;
           again([]);
-        } }, say("switch.all"))),
+        } }, localize("switch.all"))),
       result ? compared(result) : null);
   }
 
-  const name = ({ part: where, layer, head }) => `${say(`part.${where}`)} ${shortName(layer, head)}`;
+  const name = ({ part: where, layer, head }) => `${localize(`part.${where}`)} ${shortName(layer, head)}`;
 
   async function again(heads) {
     changed.classList.add("busy");
@@ -191,9 +191,9 @@ export function attentionPictures(found, source, tell) {
       result = next.before ? next : null;
       fresh();
       drawAll();
-      tell(null);
+      showError(null);
     } catch (error) {
-      tell(error);
+      showError(error);
     }
     changed.classList.remove("busy");
   }
@@ -203,11 +203,11 @@ export function attentionPictures(found, source, tell) {
     const line = (label, words, tag, score) => h("div", { class: "compared" },
       h("span", { class: "label" }, label),
       h("p", {}, words.map(([word, same]) => [same ? word : h(tag, {}, word), " "])),
-      h("span", { class: "score" }, fixed(score)));
+      h("span", { class: "score" }, formatFixed(score)));
     return h("div", { class: "result" },
-      line(say("before"), marked[0], "del", before.score),
-      line(say("after"), marked[1], "ins", after.score),
-      before.text === after.text ? h("p", { class: "hint" }, say("unchanged")) : null);
+      line(localize("before"), marked[0], "del", before.score),
+      line(localize("after"), marked[1], "ins", after.score),
+      before.text === after.text ? h("p", { class: "hint" }, localize("unchanged")) : null);
   }
 
   function drawAll() {

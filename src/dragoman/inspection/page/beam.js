@@ -1,16 +1,16 @@
 // Beam search as a tree that grows step by step.
 
-import { fixed, h, put, s, select } from "./dom.js";
-import { say } from "./texts.js";
+import { formatFixed, h, replaceContent, s, select } from "./dom.js";
+import { localize } from "./texts.js";
 
 const SIZES = [1, 2, 3, 4, 5, 6, 8];
 const [WIDE, HIGH, BOX, EDGE] = [118, 46, 92, 14]; // pixels: of a step, a hypothesis, its box, around all
 
-export function beamSection(source, tell) {
+export function beamSection(source, showError) {
   const body = h("div", {});
   let beam = 4;
   const section = h("details", { class: "beam" },
-    h("summary", {}, say("beam")), h("p", { class: "hint" }, say("beam.how")), body);
+    h("summary", {}, localize("beam")), h("p", { class: "hint" }, localize("beam.how")), body);
   section.addEventListener("toggle", () => section.open && !body.childElementCount && begin());
 
   async function begin() {
@@ -19,14 +19,14 @@ export function beamSection(source, tell) {
       const found = await source.beam(beam);
       if (found) {
         beam = found.beam;
-        const sizes = select(say("beam.size"), SIZES.map((n) => [n, n]), beam, (n) => {
+        const sizes = select(localize("beam.size"), SIZES.map((n) => [n, n]), beam, (n) => {
           beam = Number(n);
           begin();
         });
-        put(body, beamTree(found, sizes));
+        replaceContent(body, beamTree(found, sizes));
       }
     } catch (error) {
-      tell(error);
+      showError(error);
     }
     section.classList.remove("busy");
   }
@@ -42,10 +42,10 @@ export function beamTree(found, sizes) {
   const lanes = place(nodes, last);
   let step = last;
 
-  const drawing = h("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": say("beam") });
+  const drawing = h("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": localize("beam") });
   const told = h("div", { class: "told", "aria-live": "polite" });
   const range = h("input", {
-    type: "range", min: 1, max: last, value: step, "aria-label": say("beam.step"),
+    type: "range", min: 1, max: last, value: step, "aria-label": localize("beam.step"),
     oninput: (event) => to(Number(event.target.value)),
   });
   const count = h("span", { class: "count" });
@@ -58,7 +58,7 @@ export function beamTree(found, sizes) {
   }
 
   function draw() {
-    put(count, say("beam.at", { step, last }));
+    replaceContent(count, localize("beam.at", { step, last }));
     // Candidates that were let go are drawn for the step that is looked at, and only there.
     const shown = nodes.filter((one) => one.step === step || (one.step < step && one.fate !== "dropped"));
     const high = 1 + Math.max(...shown.map((one) => lanes.get(one.id)));
@@ -74,24 +74,24 @@ export function beamTree(found, sizes) {
       s("title", {}, describe(one)),
       s("rect", { width: BOX, height: 34, rx: 7 }),
       s("text", { x: BOX / 2, y: 15, class: "piece" }, short(one.piece)),
-      s("text", { x: BOX / 2, y: 28, class: "sum" }, one.step ? fixed(one.score ?? one.total) : ""),
+      s("text", { x: BOX / 2, y: 28, class: "sum" }, one.step ? formatFixed(one.score ?? one.total) : ""),
       one.rank ? s("text", { x: BOX - 6, y: 11, class: "rank" }, `#${one.rank}`) : null);
     const view = { width, height, viewBox: `0 0 ${width} ${height}` };
-    const picture = s("svg", { class: "tree", ...view, role: "img", "aria-label": say("beam") },
+    const picture = s("svg", { class: "tree", ...view, role: "img", "aria-label": localize("beam") },
       s("g", { class: "joints" }, shown.filter((one) => one.parent >= 0).map(path)), shown.map(box));
-    put(drawing, picture);
+    replaceContent(drawing, picture);
     requestAnimationFrame(() => (drawing.scrollLeft = width));
     const here = shown.filter((one) => one.step === step);
-    const heading = ["hypothesis", "piece", "total", "fate"].map((name) => h("th", { scope: "col" }, say(`beam.${name}`)));
-    put(told, h("table", { class: "small" },
+    const heading = ["hypothesis", "piece", "total", "fate"].map((name) => h("th", { scope: "col" }, localize(`beam.${name}`)));
+    replaceContent(told, h("table", { class: "small" },
       h("thead", {}, h("tr", {}, heading)),
       h("tbody", {}, here.sort((a, b) => b.total - a.total).map((one) => h("tr", { class: one.fate },
-        h("td", {}, spelled(one)), h("td", {}, fixed(one.log_prob, 2)), h("td", {}, fixed(one.total, 2)),
-        h("td", {}, say(`fate.${one.fate}`), one.score === null ? "" : ` ${fixed(one.score, 2)}`))))));
+        h("td", {}, spelled(one)), h("td", {}, formatFixed(one.log_prob, 2)), h("td", {}, formatFixed(one.total, 2)),
+        h("td", {}, localize(`fate.${one.fate}`), one.score === null ? "" : ` ${formatFixed(one.score, 2)}`))))));
   }
 
   const kind = (one) => `${one.fate}${winner.has(one.id) ? " winner" : ""}`;
-  const describe = (one) => `${spelled(one)}\n${fixed(one.log_prob, 3)}, ${say("beam.total")} ${fixed(one.total, 3)}`;
+  const describe = (one) => `${spelled(one)}\n${formatFixed(one.log_prob, 3)}, ${localize("beam.total")} ${formatFixed(one.total, 3)}`;
 
   function spelled(one) {
     const pieces = [];
@@ -101,7 +101,7 @@ export function beamTree(found, sizes) {
 
   const root = h("div", { class: "search" },
     h("div", { class: "bar" }, sizes,
-      arrow("←", say("previous"), () => move(-1)), range, arrow("→", say("next"), () => move(1)), count),
+      arrow("←", localize("previous"), () => move(-1)), range, arrow("→", localize("next"), () => move(1)), count),
     drawing, told,
     h("ol", { class: "results" }, found.results.map((text) => h("li", {}, text))));
   draw();

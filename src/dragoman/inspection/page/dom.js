@@ -24,7 +24,7 @@ export function s(tag, attributes, ...children) {
 }
 
 // New children instead of the old; what had the focus has it again, if there is one like it.
-export function put(parent, ...children) {
+export function replaceContent(parent, ...children) {
   const focused = parent.contains(document.activeElement) ? named(document.activeElement) : null;
   parent.replaceChildren(...children.flat(Infinity).filter(Boolean));
   const all = focused ? [...parent.querySelectorAll("button, select, input, textarea")] : [];
@@ -51,7 +51,7 @@ export function tab(name, text, chosen, act) {
 }
 
 // One of several, side by side: buttons of which one is pressed.
-export function choice(label, options, chosen, act) {
+export function buttonGroup(label, options, chosen, act) {
   return h("div", { class: "choice", role: "group", "aria-label": label },
     options.map(([value, text]) => toggle(text, value === chosen, () => act(value))));
 }
@@ -63,12 +63,12 @@ export function select(label, options, chosen, act) {
 }
 
 // A number with so many places, and a true minus.
-export function fixed(value, places = 2) {
+export function formatFixed(value, places = 2) {
   return value.toFixed(places).replace("-", "−");
 }
 
 // Calls of the last moment become one.
-export function later(milliseconds, act) {
+export function debounce(milliseconds, act) {
   let timer = 0;
   const wait = (...values) => {
     clearTimeout(timer);
@@ -79,7 +79,7 @@ export function later(milliseconds, act) {
 }
 
 // A colour of the style sheet as [red, green, blue].
-export function colour(name) {
+export function cssColour(name) {
   const probe = h("span", { class: `probe ${name}` });
   document.body.append(probe);
   const found = getComputedStyle(probe).color.match(/[\d.]+/g).slice(0, 3).map(Number);
@@ -88,7 +88,7 @@ export function colour(name) {
 }
 
 // The colour of a head, of its own hue.
-export function hue(head, heads) {
+export function headColour(head, heads) {
   const { colorScheme } = getComputedStyle(document.documentElement);
   const preferred = matchMedia("(prefers-color-scheme: dark)").matches;
   const dark = colorScheme === "dark" || (colorScheme !== "light" && preferred);

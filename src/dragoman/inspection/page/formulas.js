@@ -2,14 +2,14 @@
 
 import { h } from "./dom.js";
 
-export function round(value) {
+export function formatNumber(value) {
   if (value === -Infinity) return "−∞";
   const size = Math.abs(value);
   const text = size >= 100 ? value.toFixed(0) : size >= 10 ? value.toFixed(1) : value.toFixed(2);
   return text.replace("-", Number(text) === 0 ? "" : "−");
 }
 
-export function percent(share) {
+export function formatPercent(share) {
   return share >= 0.1 ? `${Math.round(share * 100)} %` : `${(share * 100).toFixed(1)} %`;
 }
 
@@ -34,7 +34,7 @@ export function formula(text) {
 }
 
 // A share as the length of a bar.
-export function bar(share) {
+export function shareBar(share) {
   const filled = h("i", {});
   filled.style.width = `${100 * share}%`;
   return h("span", { class: "bar-of" }, filled);

@@ -1,24 +1,24 @@
 // View 3: the model's own numbers for the sentence, one step of the paper a screen.
 
-import { h, put, select } from "./dom.js";
-import { formula, formulaParts, round } from "./formulas.js";
+import { h, replaceContent, select } from "./dom.js";
+import { formatNumber, formula, formulaParts } from "./formulas.js";
 import { sentenceBar } from "./sentence_bar.js";
 import { steps } from "./steps.js";
-import { say } from "./texts.js";
+import { localize } from "./texts.js";
 
 const PARTS = ["encoder", "decoder", "cross"];
 
 export function howView(root, context) {
-  const { tell } = context;
+  const { showError } = context;
   const body = h("div", {});
   let stop = null;
   const begin = () => {
     stop?.();
-    tell(null);
-    if (context.shared.sentence) stop = howItWorks(body, context.source(), tell, context.place ??= {});
-    else put(body, h("p", { class: "hint" }, say("sentence.none")));
+    showError(null);
+    if (context.shared.sentence) stop = howItWorks(body, context.source(), showError, context.place ??= {});
+    else replaceContent(body, h("p", { class: "hint" }, localize("sentence.none")));
   };
-  put(root, sentenceBar(context, () => {
+  replaceContent(root, sentenceBar(context, () => {
     delete context.place;
     begin();
   }), body);
@@ -26,7 +26,7 @@ export function howView(root, context) {
 }
 
 // The stepper; `place` is where the reader is: part, layer, head, step, and the word in focus.
-export function howItWorks(root, source, tell, place) {
+export function howItWorks(root, source, showError, place) {
   const spoken = h("p", { class: "hidden", "aria-live": "polite" });
   let alive = true;
   let n = null;
@@ -37,7 +37,7 @@ export function howItWorks(root, source, tell, place) {
   place.focus ??= 0;
 
   async function load() {
-    if (!root.childElementCount) put(root, h("p", { class: "hint" }, say("loading")));
+    if (!root.childElementCount) replaceContent(root, h("p", { class: "hint" }, localize("loading")));
     root.classList.add("busy");
     try {
       const found = await source.steps(place.part, place.layer);
@@ -48,8 +48,8 @@ export function howItWorks(root, source, tell, place) {
       draw();
     } catch (error) {
       if (alive) {
-        if (!n) put(root);
-        tell(error);
+        if (!n) replaceContent(root);
+        showError(error);
       }
     }
     root.classList.remove("busy");
@@ -68,10 +68,10 @@ export function howItWorks(root, source, tell, place) {
   function draw() {
     const all = steps(n);
     const step = all[place.step];
-    spoken.textContent = say(`how.${step.name}`);
-    put(root, choices(), numbered(all), spoken,
+    spoken.textContent = localize(`how.${step.name}`);
+    replaceContent(root, choices(), numbered(all), spoken,
       h("section", { class: "step" },
-        h("h2", {}, say(`how.${step.name}`)),
+        h("h2", {}, localize(`how.${step.name}`)),
         h("p", { class: "why" }, formulaParts(why(step))),
         (step.formulas ?? []).map(formula),
         step.draw(n, place, focus)),
@@ -79,25 +79,25 @@ export function howItWorks(root, source, tell, place) {
   }
 
   function why(step) {
-    const facts = { ...n.facts, layer: place.layer + 1, head: place.head + 1, root: round(Math.sqrt(n.facts.d_k)) };
-    return say(step.text ?? `how.${step.name}.why`, facts);
+    const facts = { ...n.facts, layer: place.layer + 1, head: place.head + 1, root: formatNumber(Math.sqrt(n.facts.d_k)) };
+    return localize(step.text ?? `how.${step.name}.why`, facts);
   }
 
   // Which attention, layer and head.
   function choices() {
     const { layers, heads } = n.facts;
     const counted = (count) => Array.from({ length: count }, (_, i) => [i, i + 1]);
-    const parts = PARTS.map((name) => [name, say(`part.${name}`)]);
+    const parts = PARTS.map((name) => [name, localize(`part.${name}`)]);
     return h("div", { class: "bar" },
-      select(say("part"), parts, place.part, (name) => {
+      select(localize("part"), parts, place.part, (name) => {
         Object.assign(place, { part: name, layer: Math.min(place.layer, layers[name] - 1), focus: 0 });
         load();
       }),
-      select(say("layer"), counted(layers[place.part]), place.layer, (layer) => {
+      select(localize("layer"), counted(layers[place.part]), place.layer, (layer) => {
         place.layer = Number(layer);
         load();
       }),
-      select(say("head"), counted(heads), place.head, (head) => {
+      select(localize("head"), counted(heads), place.head, (head) => {
         place.head = Number(head);
         draw();
       }));
@@ -105,8 +105,8 @@ export function howItWorks(root, source, tell, place) {
 
   // All steps, to go to any.
   function numbered(all) {
-    return h("nav", { class: "steps", "aria-label": say("how.steps") }, all.map((one, i) => {
-      const name = say(`how.${one.name}`);
+    return h("nav", { class: "steps", "aria-label": localize("how.steps") }, all.map((one, i) => {
+      const name = localize(`how.${one.name}`);
       return h("button", {
         type: "button", "aria-current": i === place.step ? "step" : null, "aria-label": name, title: name, onclick: () => go(i),
       }, i + 1);
@@ -119,9 +119,9 @@ export function howItWorks(root, source, tell, place) {
       return h("button", { type: "button", class: kind, disabled: next < 0 || next >= count, onclick: () => go(next) }, text);
     };
     return h("div", { class: "bar moves" },
-      move(-1, "quiet", `← ${say("previous")}`),
+      move(-1, "quiet", `← ${localize("previous")}`),
       h("span", { class: "count" }, `${place.step + 1} / ${count}`),
-      move(1, "primary", `${say("next")} →`));
+      move(1, "primary", `${localize("next")} →`));
   }
 
   load();

@@ -1,12 +1,12 @@
 // The page: four views of the same sentence.
 
-import { ask, latest, Refused, setKey } from "./api.js";
+import { latestOnly, request, ServiceError, setKey } from "./api.js";
 import { attentionView } from "./attention.js";
-import { choice, h, put, select, tab } from "./dom.js";
+import { buttonGroup, h, replaceContent, select, tab } from "./dom.js";
 import { howView } from "./how_it_works.js";
 import { parseView } from "./parse.js";
 import { translateView } from "./translate.js";
-import { LANGUAGES, THEMES, language, say, setLanguage } from "./texts.js";
+import { language, LANGUAGES, localize, setLanguage, THEMES } from "./texts.js";
 
 const VIEWS = { translate: translateView, attention: attentionView, how: howView, parse: parseView };
 const EXAMPLES = {
@@ -25,28 +25,28 @@ const translators = () => shared.models.filter((one) => one.task === "translatio
 const parsers = () => shared.models.filter((one) => one.task === "parsing");
 
 // What went wrong, in one line; nothing: all is well.
-function tell(error) {
-  const text = error ? (error instanceof Refused && error.status === 0 ? say("unreachable") : error.message) : "";
+function showError(error) {
+  const text = error ? (error instanceof ServiceError && error.status === 0 ? localize("unreachable") : error.message) : "";
   message.hidden = !text;
-  put(message, text);
-  if (error?.status === 401 || error?.status === 403) put(message, text, keyForm());
+  replaceContent(message, text);
+  if (error?.status === 401 || error?.status === 403) replaceContent(message, text, keyForm());
 }
 
 function keyForm() {
-  const label = say("key");
+  const label = localize("key");
   const field = h("input", { type: "password", autocomplete: "off", "aria-label": label, placeholder: label });
   const use = (event) => {
     event.preventDefault();
     setKey(field.value);
-    tell(null);
+    showError(null);
     render();
   };
-  return h("form", { class: "inline", onsubmit: use }, field, h("button", {}, say("use")));
+  return h("form", { class: "inline", onsubmit: use }, field, h("button", {}, localize("use")));
 }
 
 // What the views that look into the model ask, for the shared sentence.
 function source() {
-  const asker = { attention: latest(), steps: latest(), beam: latest() };
+  const asker = { attention: latestOnly(), steps: latestOnly(), beam: latestOnly() };
   const sentence = { model: shared.model, text: shared.sentence };
   const pair = { ...sentence, translation: shared.translation || undefined };
   return {
@@ -58,7 +58,7 @@ function source() {
 }
 
 const context = {
-  shared, tell, source, translators, parsers,
+  shared, showError, source, translators, parsers,
   example: () => EXAMPLES[shared.models.find((one) => one.name === shared.model)?.source] ?? "",
   modelChoice,
 };
@@ -66,7 +66,7 @@ const context = {
 function modelChoice(change) {
   if (translators().length < 2) return null;
   const names = translators().map((one) => [one.name, `${one.source} → ${one.target} · ${one.name}`]);
-  return select(say("model"), names, shared.model, (name) => {
+  return select(localize("model"), names, shared.model, (name) => {
     shared.model = name;
     shared.translation = "";
     change();
@@ -82,8 +82,8 @@ function tabs() {
     go(next);
     document.getElementById(`tab-${next}`).focus();
   };
-  return h("div", { class: "tabs", role: "tablist", "aria-label": say("views"), onkeydown: move },
-    names.map((name) => tab(name, say(`tab.${name}`), name === view, go)));
+  return h("div", { class: "tabs", role: "tablist", "aria-label": localize("views"), onkeydown: move },
+    names.map((name) => tab(name, localize(`tab.${name}`), name === view, go)));
 }
 
 function theme() {
@@ -93,7 +93,7 @@ function theme() {
     paint();
     render();
   };
-  return choice(say("theme"), THEMES.map((name) => [name, say(`theme.${name}`)]), now, set);
+  return buttonGroup(localize("theme"), THEMES.map((name) => [name, localize(`theme.${name}`)]), now, set);
 }
 
 function paint() {
@@ -109,22 +109,22 @@ function go(name) {
 }
 
 function render() {
-  tell(null);
+  showError(null);
   document.documentElement.lang = language();
   const speak = (code) => {
     setLanguage(code);
     render();
   };
-  put(document.getElementById("app"),
+  replaceContent(document.getElementById("app"),
     h("header", { class: "top" },
       h("a", { class: "name", href: "/", "aria-label": "Dragoman" }, "Dragoman"),
       tabs(),
-      h("div", { class: "settings" }, choice(say("language"), LANGUAGES, language(), speak), theme())),
+      h("div", { class: "settings" }, buttonGroup(localize("language"), LANGUAGES, language(), speak), theme())),
     message, panel);
   panel.setAttribute("aria-labelledby", `tab-${view}`);
   panel.className = `view ${view}`;
   const content = h("div", {}); // a new one each time: what listened to the last one is gone
-  put(panel, content);
+  replaceContent(panel, content);
   VIEWS[view](content, context);
 }
 
@@ -132,10 +132,10 @@ async function start() {
   paint();
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", render);
   try {
-    shared.models = await ask("/v1/models");
+    shared.models = await request("/v1/models");
   } catch (error) {
     render();
-    tell(error);
+    showError(error);
     return;
   }
   shared.model = translators()[0]?.name ?? null;

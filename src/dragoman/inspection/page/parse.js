@@ -1,20 +1,20 @@
 // View 4: trees.
 
-import { latest } from "./api.js";
-import { h, later, put, s, select } from "./dom.js";
-import { say } from "./texts.js";
+import { latestOnly } from "./api.js";
+import { debounce, h, replaceContent, s, select } from "./dom.js";
+import { localize } from "./texts.js";
 
 const [STEP, GAP, TOP] = [50, 18, 22];
 
-export function parseView(root, { shared, tell, parsers }) {
-  const question = latest();
+export function parseView(root, { shared, showError, parsers }) {
+  const question = latestOnly();
   let parser = parsers()[0].name;
   const input = h("textarea", {
-    id: "to-parse", rows: "3", placeholder: say("parse.type"), value: shared.parse, "aria-label": say("parse.sentence"),
+    id: "to-parse", rows: "3", placeholder: localize("parse.type"), value: shared.parse, "aria-label": localize("parse.sentence"),
   });
   const trees = h("div", { class: "trees", "aria-live": "polite" });
-  put(root, h("div", { class: "bar" }, parsers().length < 2 ? null
-    : select(say("model"), parsers().map((one) => [one.name, one.name]), parser, (name) => {
+  replaceContent(root, h("div", { class: "bar" }, parsers().length < 2 ? null
+    : select(localize("model"), parsers().map((one) => [one.name, one.name]), parser, (name) => {
         parser = name;
         begin();
       })), h("div", { class: "pane" }, input), trees);
@@ -24,30 +24,30 @@ export function parseView(root, { shared, tell, parsers }) {
     const text = input.value.split("\n").filter((line) => line.trim()).join("\n");
     if (!text) {
       question.stop();
-      return put(trees, h("p", { class: "hint" }, say("parse.hint")));
+      return replaceContent(trees, h("p", { class: "hint" }, localize("parse.hint")));
     }
     trees.classList.add("busy");
     try {
       const found = await question("/v1/parse", { text, model: parser });
       if (!found) return;
-      put(trees, found.parses.filter(Boolean).map(figure));
-      tell(null);
+      replaceContent(trees, found.parses.filter(Boolean).map(figure));
+      showError(null);
     } catch (error) {
-      tell(error);
+      showError(error);
     }
     trees.classList.remove("busy");
   }
-  input.addEventListener("input", later(400, begin));
+  input.addEventListener("input", debounce(400, begin));
   begin();
   if (matchMedia("(min-width: 700px)").matches) input.focus();
 }
 
 function figure(parse) {
-  const confidence = say("parse.confidence", { share: (100 * parse.confidence).toFixed(1) });
+  const confidence = localize("parse.confidence", { share: (100 * parse.confidence).toFixed(1) });
   return h("figure", {}, h("div", { class: "scroll" }, treePicture(parse)),
     h("figcaption", {},
-      h("span", { class: "score", title: say("parse.confidence.what") }, confidence),
-      h("details", {}, h("summary", {}, say("parse.brackets")), h("code", {}, parse.tree))));
+      h("span", { class: "score", title: localize("parse.confidence.what") }, confidence),
+      h("details", {}, h("summary", {}, localize("parse.brackets")), h("code", {}, parse.tree))));
 }
 
 // A bracketing as nested { label, children, word }; the words are told apart.

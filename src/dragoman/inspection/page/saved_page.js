@@ -2,9 +2,9 @@
 
 import { attentionPictures } from "./attention.js";
 import { beamTree } from "./beam.js";
-import { choice, h, put, tab } from "./dom.js";
+import { buttonGroup, h, replaceContent, tab } from "./dom.js";
 import { howItWorks } from "./how_it_works.js";
-import { LANGUAGES, THEMES, language, say, setLanguage } from "./texts.js";
+import { language, LANGUAGES, localize, setLanguage, THEMES } from "./texts.js";
 
 const data = JSON.parse(document.getElementById("data").textContent);
 const views = ["attention", ...(data.steps ? ["how"] : []), "beam"];
@@ -32,16 +32,16 @@ function render() {
     go(views[(views.indexOf(view) + step + views.length) % views.length]);
     document.getElementById(`tab-${view}`).focus();
   };
-  put(document.getElementById("app"),
+  replaceContent(document.getElementById("app"),
     h("header", { class: "top" }, h("span", { class: "name" }, "Dragoman"),
-      h("div", { class: "tabs", role: "tablist", "aria-label": say("views"), onkeydown: move },
-        views.map((name) => tab(name, say(name === "beam" ? "beam" : `tab.${name}`), name === view, go))),
+      h("div", { class: "tabs", role: "tablist", "aria-label": localize("views"), onkeydown: move },
+        views.map((name) => tab(name, localize(name === "beam" ? "beam" : `tab.${name}`), name === view, go))),
       h("div", { class: "settings" },
-        choice(say("language"), LANGUAGES, language(), (code) => {
+        buttonGroup(localize("language"), LANGUAGES, language(), (code) => {
           setLanguage(code);
           render();
         }),
-        choice(say("theme"), THEMES.map((name) => [name, say(`theme.${name}`)]), theme, (name) => {
+        buttonGroup(localize("theme"), THEMES.map((name) => [name, localize(`theme.${name}`)]), theme, (name) => {
           theme = name;
           render();
         }))),
@@ -49,8 +49,8 @@ function render() {
       h("p", { lang: data.languages[0] }, data.attention.text),
       h("p", { lang: data.languages[1] }, data.attention.translation)),
     panel);
-  if (view === "attention") put(panel, attentionPictures(data.attention, source, () => {}));
-  else if (view === "beam") put(panel, h("p", { class: "hint" }, say("beam.how")), beamTree(data.beam, null));
+  if (view === "attention") replaceContent(panel, attentionPictures(data.attention, source, () => {}));
+  else if (view === "beam") replaceContent(panel, h("p", { class: "hint" }, localize("beam.how")), beamTree(data.beam, null));
   else howItWorks(panel, source, () => {}, place);
 }
 

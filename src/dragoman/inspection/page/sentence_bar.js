@@ -1,13 +1,13 @@
 // The sentence that the views look at, above them.
 
 import { h } from "./dom.js";
-import { say } from "./texts.js";
+import { localize } from "./texts.js";
 
 export function sentenceBar(context, change) {
   const { shared, example } = context;
   shared.sentence ||= shared.text.split("\n").map((line) => line.trim()).find(Boolean) ?? example();
   const field = h("input", {
-    type: "text", value: shared.sentence, placeholder: say("type"), "aria-label": say("sentence"), autocomplete: "off",
+    type: "text", value: shared.sentence, placeholder: localize("type"), "aria-label": localize("sentence"), autocomplete: "off",
   });
   const submit = (event) => {
     event.preventDefault();
@@ -19,5 +19,5 @@ export function sentenceBar(context, change) {
     change();
   };
   return h("form", { class: "sentence", onsubmit: submit },
-    context.modelChoice(change), field, h("button", { class: "primary" }, say("look")));
+    context.modelChoice(change), field, h("button", { class: "primary" }, localize("look")));
 }

@@ -1,10 +1,10 @@
 // The steps of “How it works”: what each says, and how its numbers are drawn.
 
-import { array, matrix } from "./arrays.js";
+import { unpackArray, unpackMatrix } from "./arrays.js";
 import { h, select } from "./dom.js";
-import { bar, formulaParts, percent, round } from "./formulas.js";
-import { framed, grid, signed } from "./pictures.js";
-import { say } from "./texts.js";
+import { formatNumber, formatPercent, formulaParts, shareBar } from "./formulas.js";
+import { drawMatrix, drawSignedHeatmap, frameMatrix } from "./plots.js";
+import { localize } from "./texts.js";
 
 const SMALL = 12; // a matrix up to this wide is written in numbers
 const FEW = 6; // numbers of a row
@@ -37,7 +37,7 @@ export function steps(n) {
       name: "sum",
       formulas: [`x = E[id] · √d_{model}${added ? " + PE" : ""}`],
       draw: stack(table("x", "embedded"),
-        (n.layer > 0 || cross) && table(say("how.sum.layer", { layer: n.layer + 1 }), "x")),
+        (n.layer > 0 || cross) && table(localize("how.sum.layer", { layer: n.layer + 1 }), "x")),
     },
     {
       name: "qkv",
@@ -115,13 +115,13 @@ function pieces(n) {
 
 // A matrix: its words, the first numbers of each row, and its colours.
 function numbers(name, packed, rows, place, focus) {
-  const m = matrix(packed, place.head);
+  const m = unpackMatrix(packed, place.head);
   const coloured = m.map.shape.at(-1);
   const first = Array.from({ length: Math.min(m.first.shape.at(-1), FEW) }, (_, d) => d);
-  const strip = signed(m.map.values, m.rows, coloured, 127, { role: "img", "aria-label": say("how.map", { name }) });
-  const which = say(coloured === m.columns ? "how.all" : "how.first", { shown: coloured, columns: m.columns });
+  const strip = drawSignedHeatmap(m.map.values, m.rows, coloured, 127, { role: "img", "aria-label": localize("how.map", { name }) });
+  const which = localize(coloured === m.columns ? "how.all" : "how.first", { shown: coloured, columns: m.columns });
   const row = (text, r) => h("tr", { class: focus && r === place.focus ? "lit" : null },
-    h("th", { scope: "row" }, word(text, r, place, focus)), first.map((d) => h("td", {}, round(m.first.at(r, d)))));
+    h("th", { scope: "row" }, word(text, r, place, focus)), first.map((d) => h("td", {}, formatNumber(m.first.at(r, d)))));
   return h("figure", { class: "numbers" },
     h("figcaption", {}, h("b", {}, formulaParts(name)),
       h("span", {}, `${m.rows} × ${m.columns.toLocaleString()}`), h("span", { class: "hint" }, which)),
@@ -143,11 +143,11 @@ function square(state) {
 
 // The scores of a head as they are, scaled, masked, or as weights; all but the weights from the scores.
 function stateOf(n, head, state) {
-  if (state === "weights") return array(n.squares.weights).get(head);
-  const scores = array(n.squares.scores).get(head);
+  if (state === "weights") return unpackArray(n.squares.weights).get(head);
+  const scores = unpackArray(n.squares.scores).get(head);
   if (state === "scores") return scores;
-  const bias = n.squares.bias ? array(n.squares.bias).get(head) : null;
-  const seen = state === "masked" && n.seen ? array(n.seen) : null;
+  const bias = n.squares.bias ? unpackArray(n.squares.bias).get(head) : null;
+  const seen = state === "masked" && n.seen ? unpackArray(n.seen) : null;
   const root = Math.sqrt(n.facts.d_k);
   return scores.map((value, i) => (seen && !seen.values[i] ? -Infinity : value / root + (bias?.values[i] ?? 0)));
 }
@@ -160,7 +160,7 @@ function cells(n, values, state, place, focus) {
   const weights = state === "weights";
   const peak = weights ? 1 : peakOf(values) || 1;
   const number = (value) => {
-    const cell = h("td", { class: value < 0 ? "below" : "above" }, weights ? value.toFixed(2) : round(value));
+    const cell = h("td", { class: value < 0 ? "below" : "above" }, weights ? value.toFixed(2) : formatNumber(value));
     cell.style.setProperty("--strength", Number.isFinite(value) ? Math.abs(value) / peak : 0);
     return cell;
   };
@@ -172,13 +172,13 @@ function cells(n, values, state, place, focus) {
 }
 
 function weightsOf(n, values) {
-  return grid(values, n.rows, n.columns, say("how.softmax"));
+  return drawMatrix(values, n.rows, n.columns, localize("how.softmax"));
 }
 
 function coloursOf(n, values, state) {
-  const looks = { role: "img", "aria-label": say(`how.${state === "masked" ? "mask" : state}`) };
-  const picture = signed(values.values, n.rows.length, n.columns.length, peakOf(values), looks);
-  return h("div", { class: "matrix" }, h("div", { class: "scroll" }, framed(picture, n.rows, n.columns).frame));
+  const looks = { role: "img", "aria-label": localize(`how.${state === "masked" ? "mask" : state}`) };
+  const picture = drawSignedHeatmap(values.values, n.rows.length, n.columns.length, peakOf(values), looks);
+  return h("div", { class: "matrix" }, h("div", { class: "scroll" }, frameMatrix(picture, n.rows, n.columns).frame));
 }
 
 // One word's row, from the product to the weight.
@@ -188,12 +188,12 @@ function worked(n, place, state, focus) {
   const arrays = shown.map((name) => [name, stateOf(n, place.head, name)]);
   const wave = (place, of) => `PE_{(pos, ${place})} = ${of}(pos / 10000^{2i/d_{model}})`;
   const scaled = n.squares.bias ? "/ √d_{k} + b" : "/ √d_{k}";
-  const heading = { scores: "q · k", scaled, masked: say("how.mask"), weights: "softmax" };
-  const number = (name, value) => h("td", {}, name === "weights" ? [bar(value), value.toFixed(3)] : round(value));
+  const heading = { scores: "q · k", scaled, masked: localize("how.mask"), weights: "softmax" };
+  const number = (name, value) => h("td", {}, name === "weights" ? [shareBar(value), value.toFixed(3)] : formatNumber(value));
   return h("div", { class: "worked" },
-    select(say("how.word"), n.rows.map((text, i) => [i, text]), place.focus, (row) => focus(Number(row))),
+    select(localize("how.word"), n.rows.map((text, i) => [i, text]), place.focus, (row) => focus(Number(row))),
     h("table", { class: "small" },
-      h("thead", {}, h("tr", {}, h("th", { scope: "col" }, say("how.key")),
+      h("thead", {}, h("tr", {}, h("th", { scope: "col" }, localize("how.key")),
         shown.map((name) => h("th", { scope: "col" }, formulaParts(heading[name]))))),
       h("tbody", {}, n.columns.map((text, c) => h("tr", {}, h("th", { scope: "row" }, text),
         arrays.map(([name, values]) => number(name, values.at(place.focus, c))))))));
@@ -201,30 +201,30 @@ function worked(n, place, state, focus) {
 
 // The focus word's weighted sum, written out for its first number.
 function mixture(n, place) {
-  const weights = array(n.squares.weights).get(place.head).row(place.focus);
-  const values = matrix(n.matrices.v, place.head).first;
-  const result = matrix(n.matrices.heads, place.head).first.at(place.focus, 0);
+  const weights = unpackArray(n.squares.weights).get(place.head).row(place.focus);
+  const values = unpackMatrix(n.matrices.v, place.head).first;
+  const result = unpackMatrix(n.matrices.heads, place.head).first.at(place.focus, 0);
   const terms = n.columns.map((text, c) => ({ text, weight: weights[c], value: values.at(c, 0) }));
   terms.sort((a, b) => b.weight - a.weight);
   const rest = terms.slice(4).reduce((sum, one) => sum + one.weight * one.value, 0);
   const term = ({ text, weight, value }, i) => [i ? " + " : "",
-    h("span", { class: "term" }, `${weight.toFixed(3)} · ${round(value)}`, h("small", {}, text))];
-  return h("p", { class: "sum" }, h("b", {}, n.rows[place.focus]), say("how.weighted.first"), " ",
+    h("span", { class: "term" }, `${weight.toFixed(3)} · ${formatNumber(value)}`, h("small", {}, text))];
+  return h("p", { class: "sum" }, h("b", {}, n.rows[place.focus]), localize("how.weighted.first"), " ",
     terms.slice(0, 4).map(term),
-    terms.length > 4 ? [` + ${round(rest)}`, h("small", {}, ` ${say("how.weighted.rest")}`)] : null,
-    " = ", h("b", {}, round(result)));
+    terms.length > 4 ? [` + ${formatNumber(rest)}`, h("small", {}, ` ${localize("how.weighted.rest")}`)] : null,
+    " = ", h("b", {}, formatNumber(result)));
 }
 
 // The softmax over the vocabulary.
 function nextWords(n, place, focus) {
-  const read = [say("how.bos"), ...n.said.slice(0, -1)];
+  const read = [localize("how.bos"), ...n.said.slice(0, -1)];
   const at = Math.min(place.target ?? (n.part === "encoder" ? 0 : place.focus), n.said.length - 1);
   const chance = ([text, logit, share]) => h("li", { class: text === n.said[at] ? "said" : null },
-    h("span", { class: "what" }, text), bar(share), h("span", { class: "score" }, percent(share)),
-    h("span", { class: "score pale" }, say("how.logit", { logit: logit.toFixed(2) })));
+    h("span", { class: "what" }, text), shareBar(share), h("span", { class: "score" }, formatPercent(share)),
+    h("span", { class: "score pale" }, localize("how.logit", { logit: logit.toFixed(2) })));
   return h("div", { class: "stack" },
     numbers("x", n.matrices.features, read, place, null),
-    select(say("how.after"), read.map((text, i) => [i, `${i + 1}. ${text}`]), at, (target) => {
+    select(localize("how.after"), read.map((text, i) => [i, `${i + 1}. ${text}`]), at, (target) => {
       place.target = Number(target);
       focus(place.focus);
     }),

@@ -111,7 +111,7 @@ export function setLanguage(code) {
   }
 }
 
-export function say(name, values) {
+export function localize(name, values) {
   const text = TEXTS[language()][name] ?? name;
   return text.replace(/\{(\w+)\}/g, (whole, key) => (values && key in values ? (typeof values[key] === "number" ? values[key].toLocaleString() : values[key]) : whole));
 }

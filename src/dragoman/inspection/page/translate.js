@@ -1,40 +1,40 @@
 // View 1: as you type, with alternatives for the sentence and at every word, and the alignment.
 
-import { latest } from "./api.js";
-import { fixed, h, later, put } from "./dom.js";
-import { bar, percent } from "./formulas.js";
-import { say } from "./texts.js";
+import { latestOnly } from "./api.js";
+import { debounce, formatFixed, h, replaceContent } from "./dom.js";
+import { formatPercent, shareBar } from "./formulas.js";
+import { localize } from "./texts.js";
 
 const BEST = 4;
 const WAIT = 220;
 
-export function translateView(root, { shared, tell, modelChoice, example }) {
-  const quick = latest();
-  const slow = latest();
-  const asked = latest();
+export function translateView(root, { shared, showError, modelChoice, example }) {
+  const quick = latestOnly();
+  const slow = latestOnly();
+  const asked = latestOnly();
   let lines = []; // { source, found: { text, score, alignment, alternatives } | null }
 
   const input = h("textarea", {
-    id: "source", rows: "5", spellcheck: "true", placeholder: say("type"), value: shared.text, "aria-label": say("source"),
+    id: "source", rows: "5", spellcheck: "true", placeholder: localize("type"), value: shared.text, "aria-label": localize("source"),
   });
   const marks = h("div", { class: "marks", "aria-hidden": "true" });
-  const output = h("div", { class: "output", id: "target", role: "group", "aria-label": say("target") });
+  const output = h("div", { class: "output", id: "target", role: "group", "aria-label": localize("target") });
   const spoken = h("p", { class: "hidden", "aria-live": "polite" });
   const others = h("section", { class: "others", hidden: true });
   const choices = h("div", { class: "choices", role: "menu", hidden: true });
   const glossary = h("textarea", {
-    id: "glossary", rows: "3", placeholder: say("glossary.hint"), value: shared.glossary, "aria-label": say("glossary"),
+    id: "glossary", rows: "3", placeholder: localize("glossary.hint"), value: shared.glossary, "aria-label": localize("glossary"),
   });
   const state = h("span", { class: "state", "aria-hidden": "true" });
 
-  put(root,
+  replaceContent(root,
     h("div", { class: "bar" }, modelChoice(() => begin())),
     h("div", { class: "panes" },
       h("div", { class: "pane" }, h("div", { class: "writing" }, marks, input)),
       h("div", { class: "pane reading" }, output, state, choices)),
     spoken, others,
-    h("details", { class: "glossary", open: Boolean(shared.glossary) }, h("summary", {}, say("glossary")),
-      h("p", { class: "hint" }, say("glossary.how")), glossary));
+    h("details", { class: "glossary", open: Boolean(shared.glossary) }, h("summary", {}, localize("glossary")),
+      h("p", { class: "hint" }, localize("glossary.how")), glossary));
 
   const question = () => {
     const pairs = shared.glossary.split("\n").map((line) => line.split("=").map((side) => side.trim()));
@@ -61,22 +61,22 @@ export function translateView(root, { shared, tell, modelChoice, example }) {
       const found = await quick("/v1/translate", { ...question(), text: texts });
       if (!found) return;
       take(written, found.translations);
-      tell(null);
+      showError(null);
       state.classList.remove("busy");
       spoken.textContent = lines.map((line) => line.found?.text ?? "").join("\n");
       aligned(written, texts);
     } catch (error) {
       state.classList.remove("busy");
-      tell(error);
+      showError(error);
     }
   }
 
-  const aligned = later(300, async (written, texts) => {
+  const aligned = debounce(300, async (written, texts) => {
     try {
       const found = await slow("/v1/translate", { ...question(), text: texts, align: true });
       if (found && input.value === written.join("\n")) take(written, found.translations);
     } catch (error) {
-      if (error.status !== 400) tell(error); // a model without attention has no alignment
+      if (error.status !== 400) showError(error); // a model without attention has no alignment
     }
   });
 
@@ -95,15 +95,15 @@ export function translateView(root, { shared, tell, modelChoice, example }) {
 
   function draw() {
     const { line, word } = output.contains(document.activeElement) ? document.activeElement.dataset : {};
-    put(output, lines.length ? lines.map((line, l) => h("p", {}, words(line, l))) : hint());
+    replaceContent(output, lines.length ? lines.map((line, l) => h("p", {}, words(line, l))) : hint());
     drawMarks();
     if (word !== undefined) wordAt(output, line, word)?.focus();
     const found = lines.filter((line) => line.found);
     const several = found.length === 1 ? found[0].found.alternatives ?? [] : [];
     others.hidden = !several.length;
-    put(others, h("h2", {}, say("alternatives")), h("ol", {}, several.map((one) =>
+    replaceContent(others, h("h2", {}, localize("alternatives")), h("ol", {}, several.map((one) =>
       h("li", {}, h("button", { type: "button", class: "other", onclick: () => adopt(one) },
-        h("span", {}, one.text), h("span", { class: "score", title: say("score") }, fixed(one.score)))))));
+        h("span", {}, one.text), h("span", { class: "score", title: localize("score") }, formatFixed(one.score)))))));
   }
 
   function words(line, l) {
@@ -118,7 +118,7 @@ export function translateView(root, { shared, tell, modelChoice, example }) {
 
   // The source again behind the field, so that its words can be marked.
   function drawMarks() {
-    put(marks, input.value.split("\n").flatMap((line, l) => {
+    replaceContent(marks, input.value.split("\n").flatMap((line, l) => {
       let w = 0;
       const parts = line.split(/(\s+)/).filter(Boolean);
       const marked = (part) => h("span", { "data-line": l, "data-word": w++ }, part);
@@ -164,23 +164,23 @@ export function translateView(root, { shared, tell, modelChoice, example }) {
     const text = lines[l].source.trim();
     const prefix = lines[l].found.text.split(/\s+/).slice(0, w).join(" ");
     const list = h("div", { class: "list" }, h("p", { class: "hint" }, "…"));
-    put(choices, list);
+    replaceContent(choices, list);
     choices.hidden = false;
     place(l, w);
     try {
       const found = await asked("/v1/alternatives", { model: shared.model, text, prefix, count: 6 });
       if (!found) return;
-      put(list, found.alternatives.map((one) => h("button", {
+      replaceContent(list, found.alternatives.map((one) => h("button", {
         type: "button", role: "menuitem",
         onclick: () => complete(l, [prefix, one.word].filter(Boolean).join(" "), one),
-      }, bar(one.probability), h("span", { class: "what" }, one.word || say("end")),
-        h("span", { class: "score" }, percent(one.probability)))));
+      }, shareBar(one.probability), h("span", { class: "what" }, one.word || localize("end")),
+        h("span", { class: "score" }, formatPercent(one.probability)))));
       place(l, w);
       list.querySelector("button")?.focus();
       light(l, w, 1);
     } catch (error) {
       close();
-      tell(error);
+      showError(error);
     }
   }
 
@@ -229,7 +229,7 @@ export function translateView(root, { shared, tell, modelChoice, example }) {
       const chosen = all.find((other) => other.text === one.translation) ?? { text: one.translation, score: one.score };
       show(l, { ...chosen, alternatives: all.filter((other) => other !== chosen) });
     } catch (error) {
-      tell(error);
+      showError(error);
     }
   }
 
@@ -245,7 +245,7 @@ export function translateView(root, { shared, tell, modelChoice, example }) {
     show(l, { ...one, alternatives: [before, ...before.alternatives].filter((other) => other !== one) });
   }
 
-  const typed = later(WAIT, begin);
+  const typed = debounce(WAIT, begin);
   input.addEventListener("input", () => {
     drawMarks();
     typed();
@@ -261,8 +261,8 @@ export function translateView(root, { shared, tell, modelChoice, example }) {
       input.value = first;
       begin();
     };
-    return h("p", { class: "hint" }, say("target.hint"), " ",
-      first ? h("button", { type: "button", class: "link", onclick: use }, say("example")) : null);
+    return h("p", { class: "hint" }, localize("target.hint"), " ",
+      first ? h("button", { type: "button", class: "link", onclick: use }, localize("example")) : null);
   }
 
   draw();

@@ -1,23 +1,23 @@
 // Attention as small maps, as a matrix, and as the paper draws it.
 
-import { colour, h, hue, put, s } from "./dom.js";
+import { cssColour, h, headColour, replaceContent, s } from "./dom.js";
 
 const ROW = 24; // pixels of a word
 const THRESHOLD = 0.02; // a weight below this could not be seen
 
 // Weights as pixels: as strong in the accent colour as they are great.
-export function heat(weights, attributes) {
+export function drawHeatmap(weights, attributes) {
   const [rows, columns] = weights.shape;
   const canvas = h("canvas", { width: columns, height: rows, class: "heat", ...attributes });
-  const ink = colour("accent");
+  const ink = cssColour("accent");
   paint(canvas, rows, columns, (i) => [...ink, 255 * Math.min(1, weights.values[i]) ** 0.6]);
   return canvas;
 }
 
 // Signed numbers as pixels: one colour above 0, another below; `peak` is the strongest.
-export function signed(values, rows, columns, peak, attributes) {
+export function drawSignedHeatmap(values, rows, columns, peak, attributes) {
   const canvas = h("canvas", { width: columns, height: rows, class: "heat", ...attributes });
-  const [above, below] = [colour("accent"), colour("contrast")];
+  const [above, below] = [cssColour("accent"), cssColour("contrast")];
   paint(canvas, rows, columns, (i) => {
     const v = Number.isFinite(values[i]) ? values[i] / (peak || 1) : 0;
     return [...(v < 0 ? below : above), 255 * Math.min(1, Math.abs(v)) ** 0.7];
@@ -34,7 +34,7 @@ function paint(canvas, rows, columns, pixel) {
 
 // The paper's drawing: who looks at whom, a colour a head, a line as opaque as its weight.
 // heads: [{ head, weights }]. Words can be pointed at, and one can be held.
-export function lines(heads, count, rows, columns, words) {
+export function drawAttentionLines(heads, count, rows, columns, words) {
   let held = null;
   let over = null;
   const height = ROW * Math.max(rows.length, columns.length);
@@ -66,7 +66,7 @@ export function lines(heads, count, rows, columns, words) {
   function draw() {
     const from = over ?? held;
     const strokes = [];
-    const hues = heads.map(({ head }) => hue(head, count));
+    const hues = heads.map(({ head }) => headColour(head, count));
     heads.forEach(({ weights }, place) => {
       const shift = 10 * ((place + 0.5) / heads.length - 0.5);
       for (let t = 0; t < rows.length; t++) {
@@ -82,21 +82,21 @@ export function lines(heads, count, rows, columns, words) {
         }
       }
     });
-    put(drawing, strokes);
+    replaceContent(drawing, strokes);
     const strength = (t, c) => Math.max(...heads.map(({ weights }) => weights.at(t, c)));
     // What neither is pointed at nor has much to do with what is.
     const pale = (mine, other) => Boolean(from) && !mine && !(other >= 0.1);
     left.forEach((button, t) => button.classList.toggle("pale", pale(from?.row === t, strength(t, from?.column))));
     right.forEach((button, c) => {
       button.classList.toggle("pale", pale(from?.column === c, strength(from?.row, c)));
-      put(button.firstChild, from?.row === undefined ? [] : heads.map(({ weights }, place) => {
+      replaceContent(button.firstChild, from?.row === undefined ? [] : heads.map(({ weights }, place) => {
         const square = h("i", { title: `${(100 * weights.at(from.row, c)).toFixed(1)} %` });
         square.style.background = hues[place];
         square.style.opacity = weights.at(from.row, c);
         return square;
       }));
     });
-    put(told, from?.row === undefined ? "" : words(rows[from.row], best(from.row)));
+    replaceContent(told, from?.row === undefined ? "" : words(rows[from.row], best(from.row)));
   }
 
   // What a word looks at most, over the heads.
@@ -116,7 +116,7 @@ export function lines(heads, count, rows, columns, words) {
 }
 
 // A picture of a matrix between its words: { frame, down, across, size of a cell }.
-export function framed(picture, rows, columns) {
+export function frameMatrix(picture, rows, columns) {
   const size = Math.max(8, Math.min(26, Math.floor(Math.min(520, innerWidth - 150) / columns.length)));
   picture.style.width = `${size * columns.length}px`;
   picture.style.height = `${size * rows.length}px`;
@@ -128,9 +128,9 @@ export function framed(picture, rows, columns) {
 }
 
 // A matrix with its words: rows look, columns are looked at.
-export function grid(weights, rows, columns, label) {
-  const picture = heat(weights, { role: "img", "aria-label": label });
-  const { frame, down, across, size } = framed(picture, rows, columns);
+export function drawMatrix(weights, rows, columns, label) {
+  const picture = drawHeatmap(weights, { role: "img", "aria-label": label });
+  const { frame, down, across, size } = frameMatrix(picture, rows, columns);
   const told = h("p", { class: "told", "aria-hidden": "true" }, "\u00a0");
   const mark = (t, c) => {
     [...down.children].forEach((one, i) => one.classList.toggle("lit", i === t));
@@ -141,11 +141,11 @@ export function grid(weights, rows, columns, label) {
     const place = (length, offset) => Math.min(length - 1, Math.max(0, Math.floor(offset / size)));
     const [t, c] = [place(rows.length, event.clientY - box.top), place(columns.length, event.clientX - box.left)];
     mark(t, c);
-    put(told, `${rows[t]} → ${columns[c]}: ${(100 * weights.at(t, c)).toFixed(1)} %`);
+    replaceContent(told, `${rows[t]} → ${columns[c]}: ${(100 * weights.at(t, c)).toFixed(1)} %`);
   });
   picture.addEventListener("mouseleave", () => {
     mark(-1, -1);
-    put(told, "\u00a0");
+    replaceContent(told, "\u00a0");
   });
   return h("div", { class: "matrix" }, h("div", { class: "scroll" }, frame), told);
 }

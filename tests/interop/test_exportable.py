@@ -6,14 +6,14 @@ import pytest
 
 from dragoman.config import Config, load_preset, preset_names
 from dragoman.errors import ConfigError
-from dragoman.interop import support
-from dragoman.interop.support import RUNTIMES, check_fit, obstacle, require
+from dragoman.interop import export
+from dragoman.interop.export import RUNTIMES, check_exportable, find_obstacle, require_packages
 
 
 @pytest.mark.parametrize("to", RUNTIMES)
 @pytest.mark.parametrize("preset", ["base", "big", "small", "europarl", "multi30k"])
 def test_the_presets_that_translate_can_go_everywhere(preset: str, to: str) -> None:
-    assert obstacle(load_preset(preset), to) is None
+    assert find_obstacle(load_preset(preset), to) is None
 
 
 @pytest.mark.parametrize(
@@ -36,34 +36,34 @@ def test_the_presets_that_translate_can_go_everywhere(preset: str, to: str) -> N
 )
 def test_a_setting_decides_where_a_model_can_go(assignment: str, fits: list[str]) -> None:
     config = Config().overridden([assignment])
-    assert [to for to in RUNTIMES if obstacle(config, to) is None] == fits
+    assert [to for to in RUNTIMES if find_obstacle(config, to) is None] == fits
 
 
 def test_the_refusal_names_the_setting_and_another_runtime() -> None:
     config = Config().overridden(["model.positions=rotary"])
     with pytest.raises(ConfigError, match=r"^model\.positions = rotary .*huggingface.*--to onnx$"):
-        check_fit(config, "huggingface")
+        check_exportable(config, "huggingface")
     lstm = load_preset("lstm")
     with pytest.raises(ConfigError, match=r"model\.architecture = recurrent .* either$"):
-        check_fit(lstm, "onnx")
+        check_exportable(lstm, "onnx")
     learned = Config().overridden(["model.positions=learned"])
     with pytest.raises(ConfigError, match=r"norm = post with model\.positions = learned"):
-        check_fit(learned, "huggingface")
+        check_exportable(learned, "huggingface")
 
 
 def test_an_unknown_runtime_is_refused() -> None:
     with pytest.raises(ConfigError, match="choose huggingface, ctranslate2, onnx"):
-        check_fit(Config(), "tensorflow")
+        check_exportable(Config(), "tensorflow")
 
 
 def test_every_preset_either_fits_or_says_why() -> None:
     for name in preset_names():
         for to in RUNTIMES:
-            found = obstacle(load_preset(name), to)
+            found = find_obstacle(load_preset(name), to)
             assert found is None or found.startswith(("model.", "data.task"))
 
 
 def test_a_missing_package_is_one_line_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(support, "find_spec", lambda name: None)
+    monkeypatch.setattr(export, "find_spec", lambda name: None)
     with pytest.raises(ConfigError, match=r'^onnx is not .* pip install "dragoman\[export\]"$'):
-        require("onnx", "onnxscript")
+        require_packages("onnx", "onnxscript")
