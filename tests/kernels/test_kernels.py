@@ -7,18 +7,16 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from dragoman.kernels.adam import adam_update
-from dragoman.kernels.attention import Sentences, attend
-from dragoman.kernels.dropout import noise, reference, reseed
+from dragoman.kernels.attention import SentenceSpans, attend
+from dragoman.kernels.dropout import dropout_state, reference_mask, seed_dropout
 from dragoman.kernels.embedding import embed
 from dragoman.kernels.feed_forward import relu_feed_forward
-from dragoman.kernels.gradients import Gather
 from dragoman.kernels.loss import project_and_score
-from dragoman.kernels.residual import add, add_and_norm, norm
-from dragoman.kernels.sums import sum_partials
+from dragoman.kernels.optimizer import GradientGatherer, adam_update
+from dragoman.kernels.residual import add, add_and_norm, norm, sum_partials
 from dragoman.models.api import Rows
 from dragoman.models.attention import cross_mask, self_mask
-from dragoman.training.loss import label_smoothed
+from dragoman.training.loss import label_smoothed_loss
 
 # R rows, T and S lengths, M model width
 
@@ -29,7 +27,7 @@ TARGET = [[12, 25, 20, 10], [33, 36], [68]]
 @pytest.fixture(autouse=True)
 def seeded(device: torch.device) -> None:
     torch.manual_seed(7)
-    reseed(device, 1, 2)
+    seed_dropout(device, 1, 2)
 
 
 def rows(lengths: list[list[int]], L: int, device: torch.device) -> Rows:
@@ -83,7 +81,7 @@ def test_self_attention_sees_its_sentence_alone(
     found = attend(
         qkv,
         None,
-        Sentences(segments, segments),
+        SentenceSpans(segments, segments),
         heads=H,
         d_k=K,
         causal=causal,
@@ -92,7 +90,11 @@ def test_self_attention_sees_its_sentence_alone(
     )
     real = segments > 0
     mask = self_mask(target, causal=causal, window=window) & real[:, None, :, None]
-    keep = reference(noise(device).words, 1, 3 * H * T * T, dropout).to(device) if dropout else None
+    keep = (
+        reference_mask(dropout_state(device).words, 1, 3 * H * T * T, dropout).to(device)
+        if dropout
+        else None
+    )
     q, k, v = qkv.split([H * K, H * K, H * V], -1)
     expected = plain_attention(q, k, v, mask, H, keep, dropout)
     assert (found[~real] == 0).all()
@@ -107,11 +109,15 @@ def test_attention_to_the_source_sees_the_same_sentence_there(
     target, source = rows(TARGET, T, device), rows(SOURCE, S, device)
     q = leaf(3, T, H * K, device=device)
     kv = leaf(3, S, H * (K + V), device=device)
-    sentences = Sentences(target.segments_RL, source.segments_RL)
+    sentences = SentenceSpans(target.segments_RL, source.segments_RL)
     found = attend(q, kv, sentences, heads=H, d_k=K, dropout=dropout)
     real = target.segments_RL > 0
     mask = cross_mask(target.segments_RL, source.segments_RL) & real[:, None, :, None]
-    keep = reference(noise(device).words, 1, 3 * H * T * S, dropout).to(device) if dropout else None
+    keep = (
+        reference_mask(dropout_state(device).words, 1, 3 * H * T * S, dropout).to(device)
+        if dropout
+        else None
+    )
     expected = plain_attention(q, *kv.split([H * K, H * V], -1), mask, H, keep, dropout)
     assert_same_gradients(found, expected, q, kv)
 
@@ -127,7 +133,7 @@ def test_a_residual_is_added_and_normalised(
     found, again = add_and_norm(x, y, weight, None if rms else bias, 1e-6, dropout)
     dropped = y
     if dropout:
-        keep = reference(noise(device).words, 1, y.numel(), dropout).to(device)
+        keep = reference_mask(dropout_state(device).words, 1, y.numel(), dropout).to(device)
         dropped = y * keep.view_as(y) / (1 - dropout)
     if rms:
         expected = F.rms_norm(x + dropped, (width,), weight, 1e-6)
@@ -150,7 +156,7 @@ def test_a_residual_is_added(dropout: float, device: torch.device) -> None:
     found = add(x, y, dropout)
     keep = torch.ones(y.numel(), device=device)
     if dropout:
-        keep = reference(noise(device).words, 1, y.numel(), dropout).to(device)
+        keep = reference_mask(dropout_state(device).words, 1, y.numel(), dropout).to(device)
     assert_same_gradients(found, x + y * keep.view_as(y) / (1 - dropout), x, y)
 
 
@@ -181,7 +187,7 @@ def test_the_loss_is_that_of_the_plain_path(
     real = torch.rand(3, 11, device=device) < 0.8
     scale = torch.tensor(0.37, device=device)
     found, found_nll = project_and_score(x, weight, outputs, real, smoothing, scale)
-    loss, nll = label_smoothed(F.linear(x[real], weight), outputs[real], smoothing)
+    loss, nll = label_smoothed_loss(F.linear(x[real], weight), outputs[real], smoothing)
     torch.testing.assert_close(found_nll, nll * scale, atol=1e-3, rtol=1e-5)
     assert not found_nll.requires_grad
     assert_same_gradients(found, loss * scale, x, weight)
@@ -198,14 +204,14 @@ def test_embeddings_are_scaled_placed_and_dropped(
     found = embed(ids, weight, 6.0, positions, table if with_table else None, dropout)
     expected = F.embedding(ids, weight) * 6.0 + (table[positions] if with_table else 0)
     if dropout:
-        keep = reference(noise(device).words, 1, expected.numel(), dropout).to(device)
+        keep = reference_mask(dropout_state(device).words, 1, expected.numel(), dropout).to(device)
         expected = expected * keep.view_as(expected) / (1 - dropout)
     assert_same_gradients(found, expected, weight)
 
 
 def test_dropout_drops_its_share_and_differs_from_site_to_site(device: torch.device) -> None:
-    words = noise(device).words
-    masks = [reference(words, site, 200_000, 0.3).float() for site in (1, 2, 3)]
+    words = dropout_state(device).words
+    masks = [reference_mask(words, site, 200_000, 0.3).float() for site in (1, 2, 3)]
     for mask in masks:
         assert mask.mean().item() == pytest.approx(0.7, abs=0.005)
         shifted = torch.stack([mask[:-1], mask[1:]])
@@ -214,13 +220,13 @@ def test_dropout_drops_its_share_and_differs_from_site_to_site(device: torch.dev
 
 
 def test_masks_are_a_function_of_the_numbers_they_are_seeded_with(device: torch.device) -> None:
-    reseed(device, 5, 6)
-    first = noise(device).words.tolist()
-    reseed(device, 5, 7)
-    assert noise(device).words.tolist() != first
-    reseed(device, 5, 6)
-    assert noise(device).words.tolist() == first
-    assert noise(device).site == 0
+    seed_dropout(device, 5, 6)
+    first = dropout_state(device).words.tolist()
+    seed_dropout(device, 5, 7)
+    assert dropout_state(device).words.tolist() != first
+    seed_dropout(device, 5, 6)
+    assert dropout_state(device).words.tolist() == first
+    assert dropout_state(device).site == 0
 
 
 @pytest.mark.parametrize("add", [False, True])
@@ -228,12 +234,12 @@ def test_masks_are_a_function_of_the_numbers_they_are_seeded_with(device: torch.
 def test_gradients_are_gathered_with_their_squares(
     add: bool, odd: bool, device: torch.device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dragoman.kernels.gradients.CHUNK", 4096)
+    monkeypatch.setattr("dragoman.kernels.optimizer.CHUNK", 4096)
     shapes = [(40, 128), (8,), (3, 5) if odd else (4, 8), (16,)]
     tensors = [torch.randn(*s, device=device).to(torch.bfloat16) for s in shapes]
     into = torch.randn(sum(t.numel() for t in tensors), device=device)
     expected = torch.cat([t.float().flatten() for t in tensors]) + (into if add else 0)
-    squares = Gather([t.numel() for t in tensors], device)(tensors, into, add=add)
+    squares = GradientGatherer([t.numel() for t in tensors], device)(tensors, into, add=add)
     torch.testing.assert_close(into, expected)
     torch.testing.assert_close(squares, expected.square().sum())
 
@@ -249,7 +255,7 @@ def test_adam_is_torchs(decay: float, device: torch.device) -> None:
     weights = torch.randn(3500, device=device)
     theirs = [weights[:3000].clone().requires_grad_(), weights[3000:].clone().requires_grad_()]
     groups = [{"params": [t], "weight_decay": d} for t, d in zip(theirs, (decay, 0.0), strict=True)]
-    reference = torch.optim.AdamW(groups, betas=(0.9, 0.98), eps=1e-9)
+    reference_mask = torch.optim.AdamW(groups, betas=(0.9, 0.98), eps=1e-9)
     moments = torch.zeros_like(weights), torch.zeros_like(weights)
     rounded = torch.empty(3200, dtype=torch.bfloat16, device=device)
     steps = torch.zeros((), device=device)
@@ -257,9 +263,9 @@ def test_adam_is_torchs(decay: float, device: torch.device) -> None:
         gradients = torch.randn_like(weights)
         for group, gradient in zip(theirs, gradients.split([3000, 500]), strict=True):
             group.grad = gradient / 2.5
-        for group in reference.param_groups:
+        for group in reference_mask.param_groups:
             group["lr"] = 0.01 * step
-        reference.step()
+        reference_mask.step()
         steps += 1
         before = weights.clone()
         for skip in (1.0, 0.0):

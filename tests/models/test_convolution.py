@@ -11,7 +11,7 @@ from torch import Tensor
 
 from dragoman.config import ModelConfig, load_preset
 from dragoman.models import Model, Rows, build, count_parameters
-from dragoman.models.attention import watch
+from dragoman.models.attention import record_attention
 from dragoman.models.bytenet import ROOM, ByteNet, Unfolding
 from dragoman.models.convolution import Convolution
 from dragoman.models.convs2s import ConvS2S, SourceAttention
@@ -79,7 +79,7 @@ def test_step_by_step_a_convolution_gives_what_it_gives_at_once(kernel: int, dil
     convolution = Convolution(3, 4, kernel, dilation=dilation, causal=True).double()
     x_BKTM = torch.randn(2, 3, 20, 3, dtype=torch.float64)
     whole = convolution(x_BKTM.flatten(0, 1), alone(*[20] * 6)).view(2, 3, 20, 4)
-    history = convolution.no_history(x_BKTM).expand(-1, 3, -1, -1)
+    history = convolution.empty_history(x_BKTM).expand(-1, 3, -1, -1)
     for t in range(20):
         y, history = convolution.step(x_BKTM[:, :, t], history)
         assert history.shape == (2, 3, (kernel - 1) * dilation, 3)
@@ -104,11 +104,11 @@ def test_columns_are_found_by_sentence_and_position_and_are_zeros_where_there_ar
     first = [*range(1, a + 1), 0, 0, *range(a + 1, a + b + 1), 0]
     assert found[0].tolist() == first
     assert found[1].tolist() == [a + b + 1] + [0] * (a + b + 2)
-    spread = unfolding.spread(torch.arange(1.0, 11).view(2, 5, 1), source)[0, :, 0]
+    unfolded = unfolding.unfold(torch.arange(1.0, 11).view(2, 5, 1), source)[0, :, 0]
     pieces = [[1, 2], [3, 4, 5], [6]]
     wide = [a, b, 2 + ROOM]
     expected = [p + [0] * (w - len(p)) for p, w in zip(pieces, wide, strict=True)]
-    assert spread.tolist() == [number for part in expected for number in part]
+    assert unfolded.tolist() == [number for part in expected for number in part]
 
 
 def test_past_the_last_column_bytenet_goes_on_without_a_source() -> None:
@@ -156,7 +156,7 @@ def test_attention_by_hand() -> None:
     z = torch.tensor([[[1.0, 7.0], [0.0, 7.0], [9.0, 9.0]]], dtype=torch.float64)
     values = torch.tensor([[[4.0, 0.0], [0.0, 8.0], [9.0, 9.0]]], dtype=torch.float64)
     mask = torch.tensor([[[True, True, False]]])
-    with watch(attention) as seen:
+    with record_attention(attention) as seen:
         context = attention(h, g, (z, values, mask))
     torch.testing.assert_close(seen[""], torch.tensor([[[[0.75, 0.25, 0.0]]]]).double())
     # 3/4 of (4, 0) and 1/4 of (0, 8), times m √(1/m) with m = 2
@@ -166,7 +166,7 @@ def test_attention_by_hand() -> None:
 def test_every_decoder_layer_of_convs2s_attends_to_its_own_sentence() -> None:
     model = made("convs2s", decoder_layers=3)
     source, target = packed([2, 3], width=6), packed([4, 1], width=6)
-    with watch(model) as seen:
+    with record_attention(model) as seen:
         model(source, target)
     assert len(seen) == 3
     for weights in seen.values():

@@ -14,7 +14,7 @@ from dragoman.config import Config, ModelConfig
 from dragoman.data.prepare import prepare
 from dragoman.data.readers.parallel import corpus
 from dragoman.models import Rows, build, count_parameters
-from dragoman.models.feed_forward import same_place
+from dragoman.models.feed_forward import aligned_source_positions
 from dragoman.training.run import train
 
 SMALL = ModelConfig(
@@ -44,7 +44,7 @@ TARGET = [[2, 3, 3], [4], []]
 @pytest.mark.parametrize("dtype", [torch.int32, torch.int64])
 def test_the_same_place_equals_a_search_through_the_row(dtype: torch.dtype) -> None:
     source, target = packed(SOURCE, 8, dtype), packed(TARGET, 10, dtype)
-    found = same_place(target, source)
+    found = aligned_source_positions(target, source)
     for r in range(3):
         here = list(
             zip(source.segments_RL[r].tolist(), source.positions_RL[r].tolist(), strict=True)
@@ -68,7 +68,7 @@ def test_a_position_sees_its_own_place_on_both_sides_and_no_other() -> None:
     model.embedding.register_forward_hook(remember)  # type: ignore[union-attr]
     model.target_embedding.register_forward_hook(remember)  # type: ignore[union-attr]
     scores = model(source, target)
-    places = same_place(target, source)
+    places = aligned_source_positions(target, source)
     for r, t in torch.nonzero(target.segments_RL).tolist():
         for embedded in read:
             embedded.grad = None

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from dragoman.config import ModelConfig
 from dragoman.models import Model, Rows, build
-from dragoman.models.attention import watch
+from dragoman.models.attention import record_attention
 
 VOCABULARY = 23
 SMALL = {"encoder_layers": 2, "decoder_layers": 2, "d_model": 16, "d_ff": 32, "heads": 4}
@@ -161,14 +161,14 @@ def test_watching_attention_changes_no_result_and_weights_sum_to_one(
 ) -> None:
     source, target = packed(sentences(5, 2), 3), packed(sentences(3, 6), 1)
     plain = model(source, target)
-    with watch(model) as seen:
+    with record_attention(model) as seen:
         watched = model(source, target)
     torch.testing.assert_close(watched, plain)
     attends = any("source_attention" in name for name in seen)
     assert attends == (config not in WITHOUT_ATTENTION)
     for weights in seen.values():
         torch.testing.assert_close(weights.sum(-1), torch.ones_like(weights.sum(-1)))
-    with watch(model) as seen:
+    with record_attention(model) as seen:
         pass
     model(source, target)
     assert not seen, "a closed watch must see nothing"

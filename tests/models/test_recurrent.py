@@ -12,9 +12,9 @@ from torch import Tensor, nn
 from dragoman.config import ModelConfig, load_preset, preset_paper_figures
 from dragoman.errors import ConfigError
 from dragoman.models import Model, Rows, build, count_parameters, recurrent
-from dragoman.models.attention import watch
-from dragoman.models.recurrent import AdditiveAttention, DotAttention, Memory, Recurrent
-from dragoman.models.unpacking import similar, take_apart
+from dragoman.models.attention import record_attention
+from dragoman.models.recurrent import AdditiveAttention, DotAttention, EncodedSource, Recurrent
+from dragoman.models.unpacking import group_by_length, unpack
 from dragoman.models.weights import adopt_weights, get_weights
 
 VOCABULARY = 23
@@ -77,7 +77,7 @@ def pair() -> tuple[Rows, Rows]:
 
 
 def test_rows_are_taken_apart_in_one_order_for_both_sides() -> None:
-    src, tgt = take_apart(*pair())
+    src, tgt = unpack(*pair())
     assert src.lengths_B.tolist() == [2, 5, 3, 1, 4]
     assert tgt.lengths_B.tolist() == [4, 3, 6, 2, 1]
 
@@ -85,7 +85,7 @@ def test_rows_are_taken_apart_in_one_order_for_both_sides() -> None:
 def test_features_come_as_torch_packs_them() -> None:
     parts = sentences(2, 5, 3, 3)
     rows = packed(parts[:2], parts[2:], length=8)
-    (found,) = take_apart(rows)
+    (found,) = unpack(rows)
     ours = found.pack(found.gather(rows.ids_RL).long())
     for mine, torchs in zip(
         ours, nn.utils.rnn.pack_sequence(parts, enforce_sorted=False), strict=True
@@ -95,9 +95,9 @@ def test_features_come_as_torch_packs_them() -> None:
 
 def test_features_go_back_where_they_came_from_and_padding_is_zero() -> None:
     rows, _ = pair()
-    (found,) = take_apart(rows)
+    (found,) = unpack(rows)
     x = torch.randn(*rows.ids_RL.shape, 3)
-    back = found.put_back(found.gather(x))
+    back = found.to_rows(found.gather(x))
     real = rows.segments_RL > 0
     assert torch.equal(back[real], x[real])
     assert not back[~real].any()
@@ -106,7 +106,7 @@ def test_features_go_back_where_they_came_from_and_padding_is_zero() -> None:
 def test_sentences_can_be_padded_all_or_some() -> None:
     parts = sentences(2, 5, 3, 1)
     rows = packed(parts[:2], parts[2:], length=8)
-    (found,) = take_apart(rows)
+    (found,) = unpack(rows)
     x = found.gather(rows.ids_RL)[:, None]
     for chosen, length in (([0, 1, 2, 3], 5), ([3, 2], 3)):
         ids, real = found.pad(x, torch.tensor(chosen), length)
@@ -120,10 +120,8 @@ def test_sentences_can_be_padded_all_or_some() -> None:
 def test_groups_of_similar_sentences_hold_each_once_and_stay_small() -> None:
     torch.manual_seed(3)
     lengths = torch.randint(1, 20, (2, 40)).tolist()
-    src, tgt = (
-        take_apart(packed(*[[p] for p in sentences(*side)], length=20))[0] for side in lengths
-    )
-    groups = list(similar(src, tgt, limit=500))
+    src, tgt = (unpack(packed(*[[p] for p in sentences(*side)], length=20))[0] for side in lengths)
+    groups = list(group_by_length(src, tgt, limit=500))
     assert sorted(b for chosen, _, _ in groups for b in chosen.tolist()) == list(range(40))
     for chosen, T, S in groups:
         assert len(chosen) * T * S <= 500
@@ -204,10 +202,10 @@ def test_dot_attention_by_hand() -> None:
     """Scores 0 and ln 3: weights 1/4 and 3/4; the third position is padding."""
     memory = torch.tensor([[[1.0, 0.0], [0.0, math.log(3)], [9.0, 9.0]]])
     attention = DotAttention()
-    with watch(attention) as seen:
-        context = attention.look(
+    with record_attention(attention) as seen:
+        context = attention.attend(
             torch.tensor([[[0.0, 1.0]]]),
-            Memory(memory, memory, torch.tensor([[True, True, False]])),
+            EncodedSource(memory, memory, torch.tensor([[True, True, False]])),
         )
     torch.testing.assert_close(seen[""], torch.tensor([[[[0.25, 0.75, 0.0]]]]))
     torch.testing.assert_close(context, torch.tensor([[[0.25, 0.75 * math.log(3)]]]))
@@ -220,9 +218,9 @@ def test_additive_attention_by_hand() -> None:
     nn.init.eye_(attention.key.weight)
     attention.scorer.weight.data = torch.tensor([[math.log(3) / math.tanh(1), 0.0]])
     values = torch.tensor([[[0.5, 7.0], [-0.5, -2.0]]])
-    memory = Memory(attention.keys(values), values, torch.ones(1, 2).bool())
-    with watch(attention) as seen:
-        context = attention.look(torch.tensor([[[0.5, 3.0]]]), memory)
+    memory = EncodedSource(attention.keys(values), values, torch.ones(1, 2).bool())
+    with record_attention(attention) as seen:
+        context = attention.attend(torch.tensor([[[0.5, 3.0]]]), memory)
     torch.testing.assert_close(seen[""], torch.tensor([[[[0.75, 0.25]]]]))
     torch.testing.assert_close(context, torch.tensor([[[0.25, 4.75]]]))
 
@@ -244,14 +242,14 @@ def test_one_vector_has_the_same_size_whatever_the_length() -> None:
 def test_weights_come_one_sentence_a_row_and_padding_gets_none(name: str) -> None:
     model = made(small(**MODELS[name]))
     sources, targets = sentences(2, 5, 3), sentences(4, 3, 6)
-    with watch(model) as seen:
+    with record_attention(model) as seen:
         model.features(padded(sources), padded(targets))
     (weights,) = [w for n, w in seen.items() if "source_attention" in n]
     assert weights.shape == (3, 1, 6, 5)
     torch.testing.assert_close(weights.sum(-1), torch.ones(3, 1, 6, dtype=torch.float64))
     for b, (source, target) in enumerate(zip(sources, targets, strict=True)):
         assert not weights[b, ..., len(source) :].any()
-        with watch(model) as alone:
+        with record_attention(model) as alone:
             model.features(padded([source]), padded([target]))
         (expected,) = alone.values()
         torch.testing.assert_close(weights[b, :, : len(target), : len(source)], expected[0])
@@ -283,7 +281,7 @@ def test_slices_of_attention_equal_the_whole(name: str, monkeypatch: pytest.Monk
 
     whole = everything()
     assert len(calls) == 2
-    monkeypatch.setattr(recurrent, "LARGEST", 20 * model.source_attention.size)
+    monkeypatch.setattr(recurrent, "MAX_ELEMENTS", 20 * model.source_attention.size)
     sliced = everything()
     assert len(calls) > 6, "slices, computed again going back"
     assert max(calls) <= 20
@@ -404,14 +402,14 @@ def test_cells_are_given_states_in_one_piece_of_memory(
 ) -> None:
     """As cuDNN demands, and a CPU does not."""
     given: list[Tensor] = []
-    original = recurrent.Layer._split
+    original = recurrent.RecurrentLayer._split
 
-    def seen(self: recurrent.Layer, state: Tensor) -> Any:
+    def seen(self: recurrent.RecurrentLayer, state: Tensor) -> Any:
         parts = original(self, state)
         given.extend(parts if isinstance(parts, tuple) else (parts,))
         return parts
 
-    monkeypatch.setattr(recurrent.Layer, "_split", seen)
+    monkeypatch.setattr(recurrent.RecurrentLayer, "_split", seen)
     state = model.start(padded(sentences(5, 3))).expand(3)
     for _ in range(2):
         _, state = model.step(torch.randint(4, VOCABULARY, (2, 3)), state)

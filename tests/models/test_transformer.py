@@ -10,8 +10,9 @@ from torch import Tensor, nn
 
 from dragoman.config import ModelConfig
 from dragoman.models import Rows, build, count_parameters
-from dragoman.models.attention import MultiHeadAttention, Sight, self_mask
-from dragoman.models.transformer import DecoderLayer, EncoderLayer, sinusoids
+from dragoman.models.attention import AttentionMask, MultiHeadAttention, self_mask
+from dragoman.models.positions import sinusoids
+from dragoman.models.transformer import DecoderLayer, EncoderLayer, ResidualStream
 
 CONFIG = ModelConfig(d_model=16, d_ff=32, heads=4, dropout=0.0, encoder_layers=1, decoder_layers=1)
 
@@ -44,7 +45,8 @@ def test_an_encoder_layer_equals_torch_nn() -> None:
     x = torch.randn(1, 6, 16)
     row = rows([1] * 6)
     expected = theirs(x)
-    torch.testing.assert_close(ours(x, Sight(row)), expected)
+    found = ours(ResidualStream.of(x), AttentionMask(row)).residual
+    torch.testing.assert_close(found, expected)
 
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
@@ -60,9 +62,10 @@ def test_a_decoder_layer_equals_torch_nn(norm: str) -> None:
     copy_linear(ours.feed_forward.outer, theirs.linear2)
     x, memory = torch.randn(1, 5, 16), torch.randn(1, 7, 16)
     row, source = rows([1] * 5), rows([1] * 7)
+    stream = ResidualStream.of(x)
     causal = nn.Transformer.generate_square_subsequent_mask(5)
     torch.testing.assert_close(
-        ours(x, Sight(row, causal=True), memory, Sight(row, source)),
+        ours(stream, AttentionMask(row, causal=True), memory, AttentionMask(row, source)).residual,
         theirs(x, memory, tgt_mask=causal, tgt_is_causal=True),
     )
 

@@ -13,7 +13,7 @@ from dragoman.config import SearchConfig
 from dragoman.errors import ConfigError, DataError, ModelError
 from dragoman.models.api import Rows
 from dragoman.search import SearchOptions, beam_search, greedy_search, length_penalty, search
-from dragoman.search.search_space import Constraint
+from dragoman.search.allowed_outputs import Constraint
 from dragoman.text.special_tokens import BOS, EOS, PAD, UNK
 
 from .toy import FIRST, Toy, exhaustive, only, sources

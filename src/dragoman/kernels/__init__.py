@@ -1,8 +1,9 @@
-"""Triton kernels for what PyTorch's own leave slow on a GPU: the fast path of training.
+"""Triton kernels for what PyTorch computes slowly on a GPU: the fast path of training.
 
-Each file holds one operation: its kernels, its gradient, and a function that does what the plain
-code in `models` does. `usable` says where they run; the plain path is the reference they are tested
-against.
+Each file holds one operation: its kernels, its gradient, and a function that computes what the
+plain code in `models` computes. `usable` tells where they run; the plain path is the reference that
+they are tested against. Which models each operation supports is declared in
+`dragoman.models.support`.
 """
 
 from __future__ import annotations
@@ -15,44 +16,40 @@ from typing import Any
 import torch
 from torch import Tensor
 
-__all__ = ["fits", "supported", "usable"]
+__all__ = ["supported", "usable"]
 
 _HOMES = {
-    "Sentences": "attention",
-    "Gather": "gather",
-    "adam_update": "adam",
-    "attend": "attention",
-    "embed": "embedding",
-    "relu_feed_forward": "feed_forward",
-    "project_and_score": "loss",
-    "reseed": "random",
-    "restart": "random",
+    "GradientGatherer": "optimizer",
+    "SentenceSpans": "attention",
+    "adam_update": "optimizer",
     "add": "residual",
     "add_and_norm": "residual",
+    "attend": "attention",
+    "embed": "embedding",
     "norm": "residual",
+    "project_and_score": "loss",
+    "relu_feed_forward": "feed_forward",
+    "restart_dropout": "dropout",
+    "seed_dropout": "dropout",
 }
-"""Where each operation is. Triton is imported with the first of them, and not before."""
+"""This maps each operation to its module. Triton is imported with the first one that is used."""
 
 
 def __getattr__(name: str) -> Any:
+    """Import an operation when it is first used."""
     if name not in _HOMES:
-        raise AttributeError(name)
+        raise AttributeError(f"module 'dragoman.kernels' has no attribute {name!r}")
     return getattr(import_module(f"dragoman.kernels.{_HOMES[name]}"), name)
 
 
 def usable(x: Tensor) -> bool:
-    """Whether kernels may take this tensor: bf16 on a GPU that has bf16, where Triton is."""
+    """Return whether kernels can compute with this tensor: bf16, on a GPU that has bf16."""
     return x.is_cuda and x.dtype == torch.bfloat16 and supported(x.device)
-
-
-def fits(*widths: int) -> bool:
-    """Whether attention can be computed with heads of these widths."""
-    return all(16 <= width <= 128 and width.bit_count() == 1 for width in widths)
 
 
 @cache
 def supported(device: torch.device) -> bool:
-    """Whether kernels run on a device."""
+    """Return whether kernels run on a device: a GPU that has bf16, with Triton installed."""
     if device.type != "cuda" or find_spec("triton") is None:
         return False
     return torch.cuda.get_device_capability(device) >= (8, 0)

@@ -17,9 +17,9 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from dragoman.kernels.dropout import kept, noise, threshold
+from dragoman.kernels.dropout import drop_threshold, dropout_state, keep_mask
 
-__all__ = ["Sentences", "attend"]
+__all__ = ["SentenceSpans", "attend"]
 
 BLOCK = 64
 """Queries (or, for their gradients, keys) that a program has."""
@@ -27,7 +27,7 @@ STEP = 32
 """Keys (or queries) that it visits at a time."""
 
 
-class Sentences:
+class SentenceSpans:
     """Where the sentences of packed queries and keys lie; made once and used by all layers."""
 
     def __init__(self, query_segments_RT: Tensor, key_segments_RS: Tensor) -> None:
@@ -52,7 +52,7 @@ def _spans(own_RT: Tensor, other_RS: Tensor) -> Tensor:
 def attend(
     queries: Tensor,
     keys_values: Tensor | None,
-    sentences: Sentences,
+    sentences: SentenceSpans,
     *,
     heads: int,
     d_k: int,
@@ -84,7 +84,7 @@ class _Attention(torch.autograd.Function):
         ctx: Any,
         queries: Tensor,
         keys_values: Tensor | None,
-        sentences: Sentences,
+        sentences: SentenceSpans,
         heads: int,
         d_k: int,
         causal: bool,
@@ -93,12 +93,12 @@ class _Attention(torch.autograd.Function):
     ) -> Tensor:
         q, k, v = _parts(queries, keys_values, heads, d_k)
         (R, T, _), S, d_v = q.shape, k.shape[1], v.shape[-1] // heads
-        source = noise(q.device)
+        source = dropout_state(q.device)
         site = source.next_site() if dropout else 0
         out = torch.empty(R, T, heads * d_v, dtype=q.dtype, device=q.device)
         scale_RHT = torch.empty(R, heads, T, dtype=torch.float32, device=q.device)
         ctx.sentences = sentences
-        ctx.numbers = (source.words, site, threshold(dropout), 1 / (1 - dropout), d_k**-0.5)
+        ctx.numbers = (source.words, site, drop_threshold(dropout), 1 / (1 - dropout), d_k**-0.5)
         ctx.settings = {
             "HEADS": heads,
             "D_K": d_k,
@@ -223,7 +223,7 @@ def attention_forward(
         total = total * shrink + tl.sum(weight, 1)
         if DROPOUT:
             index = _element(pair, query[:, None], key[None, :], T, S)
-            weight = tl.where(kept(words, site, index, limit), weight * inverse_keep, 0.0)
+            weight = tl.where(keep_mask(words, site, index, limit), weight * inverse_keep, 0.0)
         v_at_block = v_in + row * v_row + key[:, None] * v_at + head * D_V + wide_v[None, :]
         v = tl.load(v_at_block, mask=inside[:, None], other=0.0)
         gathered = gathered * shrink[:, None]
@@ -283,7 +283,7 @@ def attention_backward_queries(
         d_weight = tl.dot(d_result, tl.trans(v), input_precision="ieee")
         if DROPOUT:
             index = _element(pair, query[:, None], key[None, :], T, S)
-            d_weight = tl.where(kept(words, site, index, limit), d_weight * inverse_keep, 0.0)
+            d_weight = tl.where(keep_mask(words, site, index, limit), d_weight * inverse_keep, 0.0)
         d_score = weight * (d_weight - delta[:, None])
         gradient += tl.dot(d_score.to(k.dtype), k, input_precision="ieee")
     tl.store(d_q + q_offset, (gradient * temperature).to(d_q.dtype.element_ty), mask=there[:, None])
@@ -335,7 +335,7 @@ def attention_backward_keys(
         dropped = weight
         if DROPOUT:
             index = _element(pair, query[None, :], key[:, None], T, S)
-            keep = kept(words, site, index, limit)
+            keep = keep_mask(words, site, index, limit)
             d_weight = tl.where(keep, d_weight * inverse_keep, 0.0)
             dropped = tl.where(keep, weight * inverse_keep, 0.0)
         gradient_v += tl.dot(dropped.to(v.dtype), d_result, input_precision="ieee")

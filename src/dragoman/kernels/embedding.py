@@ -11,7 +11,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from dragoman.kernels.dropout import kept, noise, threshold
+from dragoman.kernels.dropout import drop_threshold, dropout_state, keep_mask
 
 __all__ = ["embed"]
 
@@ -42,9 +42,9 @@ class _Embed(torch.autograd.Function):
     ) -> Tensor:
         M = weight_VM.shape[1]
         out = weight_VM.new_empty(*ids.shape, M)
-        source = noise(out.device)
+        source = dropout_state(out.device)
         site = source.next_site() if dropout else 0
-        numbers = (source.words, site, threshold(dropout), scale / (1 - dropout))
+        numbers = (source.words, site, drop_threshold(dropout), scale / (1 - dropout))
         embedding_forward[(ids.numel(),)](
             *(ids.contiguous(), weight_VM, positions.contiguous(), table, out, M, scale, *numbers),
             **{"TABLE": table is not None, "DROPOUT": dropout > 0},
@@ -84,7 +84,7 @@ def embedding_forward(
         x += tl.load(table + position * M + column, mask=there, other=0.0).to(tl.float32)
     at = row * M + column
     if DROPOUT:
-        x = tl.where(kept(words, site, at.to(tl.uint32), limit), x * (kept_scale / scale), 0.0)
+        x = tl.where(keep_mask(words, site, at.to(tl.uint32), limit), x * (kept_scale / scale), 0.0)
     tl.store(out + at, x.to(out.dtype.element_ty), mask=there)
 
 
@@ -97,5 +97,5 @@ def embedding_backward(
     there = at < size
     d = tl.load(d_out + at, mask=there, other=0.0).to(tl.float32) * kept_scale
     if DROPOUT:
-        d = tl.where(kept(words, site, at.to(tl.uint32), limit), d, 0.0)
+        d = tl.where(keep_mask(words, site, at.to(tl.uint32), limit), d, 0.0)
     tl.store(d_rows + at, d.to(d_rows.dtype.element_ty), mask=there)

@@ -11,7 +11,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from dragoman.kernels.sums import sum_partials
+from dragoman.kernels.residual import sum_partials
 
 __all__ = ["relu_feed_forward"]
 

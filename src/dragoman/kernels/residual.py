@@ -1,7 +1,5 @@
 """x + Dropout(y) and the normalisation after it, one pass over memory each way."""
 
-# N positions, M model width, P programs of the backward pass
-
 from __future__ import annotations
 
 from typing import Any
@@ -11,10 +9,17 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from dragoman.kernels.dropout import kept, noise, threshold
-from dragoman.kernels.sums import sum_partials
+from dragoman.kernels.dropout import drop_threshold, dropout_state, keep_mask
 
-__all__ = ["add", "add_and_norm", "norm"]
+__all__ = [
+    "add",
+    "add_and_norm",
+    "norm",
+    "sum_partials",
+]
+
+
+# N positions, M model width, P programs of the backward pass
 
 
 def add(x: Tensor, y: Tensor, dropout: float) -> Tensor:
@@ -55,8 +60,12 @@ class _Add(torch.autograd.Function):
     def forward(ctx: Any, x: Tensor, y: Tensor, dropout: float) -> Tensor:
         x, y = x.contiguous(), y.contiguous()
         out = torch.empty_like(x)
-        source = noise(x.device)
-        ctx.numbers = (source.next_site() if dropout else 0, threshold(dropout), 1 / (1 - dropout))
+        source = dropout_state(x.device)
+        ctx.numbers = (
+            source.next_site() if dropout else 0,
+            drop_threshold(dropout),
+            1 / (1 - dropout),
+        )
         ctx.words, ctx.dropout = source.words, dropout
         grid = (triton.cdiv(x.numel(), 4096),)
         residual_add[grid](
@@ -94,9 +103,9 @@ class _AddAndNorm(torch.autograd.Function):
         total = x if y is None else torch.empty_like(x)
         mean_N = torch.empty(N, dtype=torch.float32, device=x.device)
         rate_N = torch.empty(N, dtype=torch.float32, device=x.device)
-        source = noise(x.device)
+        source = dropout_state(x.device)
         site = source.next_site() if dropout else 0
-        ctx.numbers = (site, threshold(dropout), 1 / (1 - dropout))
+        ctx.numbers = (site, drop_threshold(dropout), 1 / (1 - dropout))
         ctx.words, ctx.dropout = source.words, dropout
         shape = _shape(M)
         residual_norm_forward[(triton.cdiv(N, shape["ROWS"]),)](
@@ -171,7 +180,7 @@ def residual_add(
     x = tl.load(x_in + at, mask=there, other=0.0).to(tl.float32)
     y = tl.load(y_in + at, mask=there, other=0.0).to(tl.float32)
     if DROPOUT:
-        y = tl.where(kept(words, site, at.to(tl.uint32), limit), y * inverse_keep, 0.0)
+        y = tl.where(keep_mask(words, site, at.to(tl.uint32), limit), y * inverse_keep, 0.0)
     tl.store(out + at, (x + y).to(out.dtype.element_ty), mask=there)
 
 
@@ -181,7 +190,7 @@ def residual_drop(d_out, d_y, size, words, site, limit, inverse_keep, BLOCK: tl.
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     there = at < size
     d = tl.load(d_out + at, mask=there, other=0.0).to(tl.float32)
-    d = tl.where(kept(words, site, at.to(tl.uint32), limit), d * inverse_keep, 0.0)
+    d = tl.where(keep_mask(words, site, at.to(tl.uint32), limit), d * inverse_keep, 0.0)
     tl.store(d_y + at, d.to(d_y.dtype.element_ty), mask=there)
 
 
@@ -201,7 +210,7 @@ def residual_norm_forward(
     if ADD:
         y = tl.load(y_in + at, mask=there, other=0.0).to(tl.float32)
         if DROPOUT:
-            y = tl.where(kept(words, site, at.to(tl.uint32), limit), y * inverse_keep, 0.0)
+            y = tl.where(keep_mask(words, site, at.to(tl.uint32), limit), y * inverse_keep, 0.0)
         rounded = (z + y).to(total_out.dtype.element_ty)
         tl.store(total_out + at, rounded, mask=there)
         z = rounded.to(tl.float32)  # the backward pass will see the rounded sum
@@ -253,9 +262,32 @@ def residual_norm_backward(
         d_z = d_z * rate[:, None]
         tl.store(d_x + at, d_z.to(d_x.dtype.element_ty), mask=there)
         if DROPOUT:
-            keep = kept(words, site, at.to(tl.uint32), limit)
+            keep = keep_mask(words, site, at.to(tl.uint32), limit)
             d_z = tl.where(keep, d_z * inverse_keep, 0.0)
             tl.store(d_y + at, d_z.to(d_y.dtype.element_ty), mask=there)
     mine = partial + tl.program_id(0) * 2 * M + column
     tl.store(mine, tl.sum(d_gain, 0), mask=column < M)
     tl.store(mine + M, tl.sum(d_bias, 0), mask=column < M)
+
+
+def sum_partials(partial_PM: Tensor, dtype: torch.dtype) -> Tensor:
+    """The sum over programs, M, always in the same order."""
+    P, M = partial_PM.shape
+    out = torch.empty(M, dtype=dtype, device=partial_PM.device)
+    partial_sums[(triton.cdiv(M, 16),)](
+        partial_PM, out, P, M, ROWS=256, COLUMNS=16, num_warps=8, num_stages=2
+    )
+    return out
+
+
+@triton.jit
+def partial_sums(partial, out, P, M, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    """Some columns."""
+    column = tl.program_id(0) * COLUMNS + tl.arange(0, COLUMNS)
+    total = tl.zeros([ROWS, COLUMNS], tl.float32)
+    for start in range(0, P, ROWS):
+        row = start + tl.arange(0, ROWS)
+        there = (row[:, None] < P) & (column[None, :] < M)
+        total += tl.load(partial + row[:, None] * M + column[None, :], mask=there, other=0.0)
+    result = tl.sum(total, 0).to(out.dtype.element_ty)
+    tl.store(out + column, result, mask=column < M)

@@ -1,17 +1,22 @@
-"""Models: they see ids, never text."""
+"""Models: they see ids, never text.
+
+`dragoman.models.support` and `dragoman.models.sinusoids` can be used without PyTorch; the models
+import it when they are used.
+"""
 
 from __future__ import annotations
 
 from importlib import import_module
-
-import torch
+from typing import TYPE_CHECKING, Any
 
 from dragoman.config import ModelConfig
-from dragoman.models.api import Model, Rows, State
+
+if TYPE_CHECKING:
+    from dragoman.models.api import Model, Rows, State
 
 __all__ = ["Model", "Rows", "State", "build", "count_parameters"]
 
-_HOMES = {
+_ARCHITECTURES = {
     "transformer": ("transformer", "Transformer"),
     "feed-forward": ("feed_forward", "FeedForwardModel"),
     "recurrent": ("recurrent", "Recurrent"),
@@ -19,18 +24,27 @@ _HOMES = {
     "convs2s": ("convs2s", "ConvS2S"),
     "bytenet": ("bytenet", "ByteNet"),
 }
-"""Where each architecture is."""
+"""This maps each `model.architecture` to its module and class."""
+
+
+def __getattr__(name: str) -> Any:
+    """Import the protocol of models when it is first used."""
+    if name not in ("Model", "Rows", "State"):
+        raise AttributeError(f"module 'dragoman.models' has no attribute {name!r}")
+    return getattr(import_module("dragoman.models.api"), name)
 
 
 def build(config: ModelConfig, vocabulary: int, targets: int | None = None) -> Model:
-    """A freshly initialised model; it produces the first `targets` ids only, if that is given."""
-    module, name = _HOMES[config.architecture]
+    """Return a freshly initialised model that can produce all ids, or the first `targets` only."""
+    module, name = _ARCHITECTURES[config.architecture]
     made: Model = getattr(import_module(f"dragoman.models.{module}"), name)(config, vocabulary)
     made.targets = vocabulary if targets is None else targets
     return made
 
 
 def count_parameters(config: ModelConfig, vocabulary: int) -> int:
-    """How many weights such a model has, shared ones once, without making it."""
+    """Return how many weights such a model has, each shared one once, without making it."""
+    import torch
+
     with torch.device("meta"):
         return sum(p.numel() for p in build(config, vocabulary).parameters())

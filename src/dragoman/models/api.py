@@ -1,4 +1,4 @@
-"""What a model is to the rest of Dragoman.
+"""The protocol that every model follows.
 
 Training calls ``forward`` (or ``features`` and ``logits``) on rows of packed sentences; search
 calls ``start`` once and ``step`` for each piece, and rearranges the state in between. Nothing
@@ -22,24 +22,24 @@ __all__ = ["Model", "Rows", "State"]
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Sentences laid one after another in rows of equal length."""
+    """Hold sentences laid one after another in rows of equal length."""
 
     ids_RL: Tensor
     segments_RL: Tensor
-    """Which sentence of its row a position belongs to, from 1; 0 is padding. A sentence has the
-    same row and number on the source and the target side."""
+    """These number the sentences of a row from 1; 0 is padding. A sentence has the same row and
+    number on the source and the target side."""
     positions_RL: Tensor
-    """Where in its sentence a position is, from 0."""
+    """These count the positions of each sentence from 0."""
 
     @classmethod
     def one_a_row(cls, ids_BL: Tensor, lengths_B: Tensor) -> Rows:
-        """Plain padded sentences, the layout of search."""
+        """Return plain padded sentences, the layout of search."""
         positions_L = torch.arange(ids_BL.shape[1], device=ids_BL.device)
         segments_BL = (positions_L < lengths_B[:, None]).to(torch.int32)
         return cls(ids_BL, segments_BL, positions_L.expand_as(ids_BL))
 
     def to(self, device: torch.device) -> Rows:
-        """The same rows on a device."""
+        """Return the same rows on a device."""
         move = [
             t.to(device, non_blocking=True)
             for t in (self.ids_RL, self.segments_RL, self.positions_RL)
@@ -48,7 +48,7 @@ class Rows:
 
 
 class State(ABC):
-    """What a decoder remembers of B sentences with K hypotheses each.
+    """Remember what a decoder has read of B sentences with K hypotheses each.
 
     The methods may reuse the state's memory: the old state must not be used afterwards.
     """
@@ -59,27 +59,27 @@ class State(ABC):
 
     @abstractmethod
     def reorder(self, parents_BK: Tensor) -> Self:
-        """Hypothesis k of sentence b continues the old hypothesis parents[b, k] of b."""
+        """Let hypothesis k of sentence b continue the old hypothesis parents[b, k] of b."""
 
     @abstractmethod
     def keep(self, sentences_B: Tensor) -> Self:
-        """Only these sentences, in this order."""
+        """Keep only these sentences, in this order."""
 
 
 class Model(nn.Module, ABC):
-    """An encoder-decoder over ids."""
+    """Score the next id of a target, given a source: an encoder-decoder over ids."""
 
     vocabulary: int
-    """All ids, the source's and the target's."""
+    """This many ids exist, the source's and the target's together."""
     targets: int
-    """The ids below this can be produced: all, unless `build` was told otherwise."""
+    """The ids below this can be produced: all of them, unless `build` was given fewer."""
     projection: nn.Embedding
-    """A row for each id; those of the targets make scores of features."""
+    """It has a row for each id; those of the targets make scores of features."""
     projection_bias: nn.Parameter | None
-    """A number for each id, added to its score; most models have none."""
+    """It has a number for each id, added to its score; most models have none."""
     fast: bool = False
-    """Whether shapes alone decide what is computed, and bf16 weights will do: such a model can be
-    trained on a rounded copy, and its steps recorded and replayed."""
+    """It says whether shapes alone decide what is computed, and bf16 weights will do: such a model
+    can be trained on a rounded copy, and its steps recorded and replayed."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -87,35 +87,35 @@ class Model(nn.Module, ABC):
 
     @abstractmethod
     def features(self, source: Rows, target: Rows) -> Tensor:
-        """The decoder's output at every target position, R T M, teacher-forced."""
+        """Return the decoder's output at every target position, R T M, teacher-forced."""
 
     def output_weight(self) -> Tensor:
-        """The matrix that makes scores of features, V M."""
+        """Return the matrix that makes scores of features, V M."""
         weight = self.projection.weight
         return weight if self.targets == self.vocabulary else weight[: self.targets]
 
     def output_bias(self) -> Tensor | None:
-        """What is added to the scores, V; None: nothing."""
+        """Return what is added to the scores, V, or None."""
         bias = self.projection_bias
         return bias if bias is None else bias[: self.targets]
 
     def logits(self, features: Tensor) -> Tensor:
-        """Unnormalised scores of the next piece, … V from … M."""
+        """Return unnormalised scores of the next piece, … V of … M."""
         return F.linear(features, self.output_weight(), self.output_bias())
 
     def log_probabilities(self, features: Tensor) -> Tensor:
-        """Of the next piece, … V from … M, at least in fp32."""
+        """Return log-probabilities of the next piece, … V of … M, at least in fp32."""
         scores = self.logits(features)
         return scores.log_softmax(-1, dtype=torch.promote_types(scores.dtype, torch.float32))
 
     def forward(self, source: Rows, target: Rows) -> Tensor:
-        """Scores of the piece after every target position, R T V."""
+        """Return scores of the piece after every target position, R T V."""
         return self.logits(self.features(source, target))
 
     @abstractmethod
     def start(self, source: Rows) -> State:
-        """Read the source, one sentence a row; the state has one hypothesis a sentence."""
+        """Read the source, one sentence a row; return a state with one hypothesis a sentence."""
 
     @abstractmethod
     def step(self, ids_BK: Tensor, state: State) -> tuple[Tensor, State]:
-        """Append a piece to every hypothesis; log-probabilities of the next, B K V."""
+        """Append a piece to every hypothesis; return log-probabilities of the next, B K V."""

@@ -1,8 +1,8 @@
-"""Multi-head attention (§3.2) over packed rows, and the way to watch its weights.
+"""Multi-head attention (§3.2) over packed rows, and the recording of its weights.
 
-Attention is computed by PyTorch's fused kernel, or in training on a GPU by our own. Only while
-something observes it are the weights formed one by one: ``with watch(model) as seen: model(...)``
-leaves them in ``seen``.
+Attention is computed by PyTorch's fused kernel, or in training on a GPU by our own. The weights are
+formed one by one only while somebody records them: ``with record_attention(model) as weights:
+model(...)`` leaves them in ``weights``.
 """
 
 # R rows (or sentences), T queries, S keys, H heads, K query/key width, V value width, M model width
@@ -21,20 +21,18 @@ from torch import Tensor, nn
 from dragoman import kernels
 from dragoman.config import ModelConfig
 from dragoman.models.api import Rows
+from dragoman.models.support import unsupported
 
 __all__ = [
+    "AttentionMask",
     "Linear",
     "MultiHeadAttention",
-    "RelativeBias",
-    "Sight",
-    "Watchable",
+    "RecordableAttention",
+    "attention_modules",
     "cross_mask",
-    "rotate",
+    "record_attention",
     "self_mask",
-    "watch",
-    "watchable",
 ]
-
 
 # cuDNN's attention plans anew for every length, which takes a tenth of a second at each piece of a
 # translation; PyTorch's other kernels do not.
@@ -42,24 +40,74 @@ torch.backends.cuda.enable_cudnn_sdp(False)
 
 
 class Linear(nn.Linear):
-    """A matrix, and a bias unless told otherwise."""
+    """Multiply by a matrix and, unless told otherwise, add a bias."""
 
     def reset_parameters(self) -> None:
-        """Xavier uniform; biases are zero."""
+        """Initialise the matrix by Xavier's uniform distribution and the bias by zero."""
         nn.init.xavier_uniform_(self.weight)
         if self.bias is not None:
             nn.init.zeros_(self.bias)
 
 
-class Watchable(nn.Module):
-    """An attention of any kind, whose weights can be looked at."""
+# --- which positions may attend to which ---
+
+
+class AttentionMask:
+    """Tell which keys the queries of packed rows may attend to: those of their own sentence.
+
+    Made once for all layers. The plain path uses `mask`, the Triton kernel uses `spans`.
+    """
+
+    def __init__(
+        self, queries: Rows, keys: Rows | None = None, *, causal: bool = False, window: int = 0
+    ) -> None:
+        self.queries, self.keys = queries, queries if keys is None else keys
+        self.causal, self.window = causal, window
+
+    @cached_property
+    def mask(self) -> Tensor:
+        """Return R 1 T S: True where a query may attend to a key."""
+        if self.keys is self.queries:
+            return self_mask(self.queries, causal=self.causal, window=self.window)
+        return cross_mask(self.queries.segments_RL, self.keys.segments_RL)
+
+    @cached_property
+    def spans(self) -> Any:
+        """Return where the sentences lie in the rows, as `kernels.attend` reads it."""
+        return kernels.SentenceSpans(self.queries.segments_RL, self.keys.segments_RL)
+
+
+def self_mask(rows: Rows, *, causal: bool, window: int = 0) -> Tensor:
+    """Return R 1 L L: a position sees its own sentence, its past if causal, its window if any."""
+    mask = rows.segments_RL[:, :, None] == rows.segments_RL[:, None, :]
+    if causal or window:
+        ahead = rows.positions_RL[:, None, :] - rows.positions_RL[:, :, None]
+        if causal:
+            mask = mask & (ahead <= 0)
+        if window:
+            mask = mask & (ahead.abs() <= window)
+    return mask[:, None]
+
+
+def cross_mask(target: Tensor, source: Tensor) -> Tensor:
+    """Return R 1 T S from segments: a target position sees the source of its own sentence.
+
+    Padding sees everything: it counts nowhere, and a row of −∞ would be not-a-number.
+    """
+    return ((target[:, :, None] == source[:, None, :]) | (target[:, :, None] == 0))[:, None]
+
+
+# --- attention ---
+
+
+class RecordableAttention(nn.Module):
+    """An attention of any kind calls `observer` with its weights, R H T S, if there is one."""
 
     observer: Callable[[Tensor], None] | None = None
-    """Called with the weights, R H T S, whenever they are computed; None: nobody looks."""
 
 
-class MultiHeadAttention(Watchable):
-    """Concat(head_1 … head_h) W^O, head_i = Attention(Q W_i^Q, K W_i^K, V W_i^V)."""
+class MultiHeadAttention(RecordableAttention):
+    """Compute Concat(head_1 … head_h) W^O, head_i = Attention(Q W_i^Q, K W_i^K, V W_i^V)."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -70,38 +118,10 @@ class MultiHeadAttention(Watchable):
         self.key = Linear(config.d_model, config.heads * config.d_k, bias=bias)
         self.value = Linear(config.d_model, config.heads * config.d_v, bias=bias)
         self.output = Linear(config.heads * config.d_v, config.d_model, bias=bias)
-
-    def is_fast(self, x: Tensor) -> bool:
-        """Whether our own kernels can compute this."""
-        plain = self.observer is not None or self.query.bias is not None
-        return not plain and kernels.usable(x) and kernels.fits(self.d_k, self.d_v)
-
-    def attend_fast(self, x: Tensor, memory: Tensor | None, sight: Sight) -> Tensor:
-        """The same as projecting, `attend` and its mask, with one product for what has one input.
-
-        Without a memory the rows attend to themselves.
-        """
-        if memory is None:
-            weights = (self.query.weight, self.key.weight, self.value.weight)
-            queries, keys_values = F.linear(x, torch.cat(weights)), None
-        else:
-            queries = self.query(x)
-            keys_values = F.linear(memory, torch.cat((self.key.weight, self.value.weight)))
-        heads: Tensor = kernels.attend(
-            queries,
-            keys_values,
-            sight.sentences,
-            heads=self.heads,
-            d_k=self.d_k,
-            causal=sight.causal,
-            window=sight.window,
-            dropout=self.dropout if self.training else 0.0,
-        )
-        merged: Tensor = self.output(heads)
-        return merged
+        self.has_kernel = unsupported(config, "attention kernel") is None
 
     def split(self, x: Tensor) -> Tensor:
-        """R T (H·K) to R H T K."""
+        """Return the heads of a projection, R H T K of R T (H·K)."""
         heads: Tensor = x.unflatten(-1, (self.heads, -1)).transpose(1, 2)
         return heads
 
@@ -113,7 +133,7 @@ class MultiHeadAttention(Watchable):
         mask: Tensor | None = None,
         bias: Tensor | None = None,
     ) -> Tensor:
-        """softmax(QKᵀ/√d_k + bias)V W^O, R T M, where the mask's True may be attended to."""
+        """Return softmax(QKᵀ/√d_k + bias)V W^O, R T M, attending where the mask is True (eq. 1)."""
         if bias is not None:
             mask = bias if mask is None else bias.masked_fill(~mask, -torch.inf)
         dropout = self.dropout if self.training else 0.0
@@ -131,98 +151,59 @@ class MultiHeadAttention(Watchable):
         merged: Tensor = self.output(heads_RHTV.transpose(1, 2).flatten(-2))
         return merged
 
+    def is_fast(self, x: Tensor) -> bool:
+        """Return whether our own kernel computes this attention, so that `attend_fast` may."""
+        return self.has_kernel and self.observer is None and kernels.usable(x)
 
-def watchable(model: nn.Module) -> list[tuple[str, Watchable]]:
-    """Every attention of the model, by its module's name."""
-    return [(n, m) for n, m in model.named_modules() if isinstance(m, Watchable)]
+    def attend_fast(self, x: Tensor, memory: Tensor | None, mask: AttentionMask) -> Tensor:
+        """Return what projecting and `attend` give, with one product for what has one input.
+
+        Without a memory the rows attend to themselves.
+        """
+        if memory is None:
+            weights = (self.query.weight, self.key.weight, self.value.weight)
+            queries, keys_values = F.linear(x, torch.cat(weights)), None
+        else:
+            queries = self.query(x)
+            keys_values = F.linear(memory, torch.cat((self.key.weight, self.value.weight)))
+        heads: Tensor = kernels.attend(
+            queries,
+            keys_values,
+            mask.spans,
+            heads=self.heads,
+            d_k=self.d_k,
+            causal=mask.causal,
+            window=mask.window,
+            dropout=self.dropout if self.training else 0.0,
+        )
+        merged: Tensor = self.output(heads)
+        return merged
+
+
+# --- recording ---
+
+
+def attention_modules(model: nn.Module) -> list[tuple[str, RecordableAttention]]:
+    """Return every attention of a model with its module's name."""
+    return [(n, m) for n, m in model.named_modules() if isinstance(m, RecordableAttention)]
 
 
 @contextmanager
-def watch(model: nn.Module) -> Iterator[dict[str, Tensor]]:
-    """Collect the weights of every attention of the model, by module name, as they are computed."""
-    seen: dict[str, Tensor] = {}
-    modules = watchable(model)
+def record_attention(model: nn.Module) -> Iterator[dict[str, Tensor]]:
+    """Yield a dictionary that collects, by module name, the weights of every attention computed."""
+    recorded: dict[str, Tensor] = {}
+    modules = attention_modules(model)
 
-    def remember(name: str) -> Callable[[Tensor], None]:
+    def recorder(name: str) -> Callable[[Tensor], None]:
         def observer(weights: Tensor) -> None:
-            seen[name] = weights.detach()
+            recorded[name] = weights.detach()
 
         return observer
 
     try:
         for name, module in modules:
-            module.observer = remember(name)
-        yield seen
+            module.observer = recorder(name)
+        yield recorded
     finally:
         for _, module in modules:
             module.observer = None
-
-
-class Sight:
-    """Which keys the queries of packed rows may see: those of their own sentence."""
-
-    def __init__(
-        self, queries: Rows, keys: Rows | None = None, *, causal: bool = False, window: int = 0
-    ) -> None:
-        self.queries, self.keys = queries, queries if keys is None else keys
-        self.causal, self.window = causal, window
-
-    @cached_property
-    def mask(self) -> Tensor:
-        """R 1 T S, for the plain path."""
-        if self.keys is self.queries:
-            return self_mask(self.queries, causal=self.causal, window=self.window)
-        return cross_mask(self.queries.segments_RL, self.keys.segments_RL)
-
-    @cached_property
-    def sentences(self) -> Any:
-        """Where they lie, for the fast path."""
-        return kernels.Sentences(self.queries.segments_RL, self.keys.segments_RL)
-
-
-def self_mask(rows: Rows, *, causal: bool, window: int = 0) -> Tensor:
-    """R 1 L L: a position sees its own sentence, its past if causal, its window if restricted."""
-    mask = rows.segments_RL[:, :, None] == rows.segments_RL[:, None, :]
-    if causal or window:
-        ahead = rows.positions_RL[:, None, :] - rows.positions_RL[:, :, None]
-        if causal:
-            mask = mask & (ahead <= 0)
-        if window:
-            mask = mask & (ahead.abs() <= window)
-    return mask[:, None]
-
-
-def cross_mask(target: Tensor, source: Tensor) -> Tensor:
-    """R 1 T S from segments: a target position sees the source of its own sentence.
-
-    Padding sees everything: it counts nowhere, and a row of −∞ would be not-a-number.
-    """
-    return ((target[:, :, None] == source[:, None, :]) | (target[:, :, None] == 0))[:, None]
-
-
-def rotate(x_RHTK: Tensor, positions_RT: Tensor) -> Tensor:
-    """Rotary positions: turn each pair of features by an angle that grows with the position."""
-    half = x_RHTK.shape[-1] // 2
-    frequencies = 10000.0 ** (-torch.arange(half, device=x_RHTK.device) / half)
-    angles = positions_RT[:, None, :, None] * frequencies
-    cos, sin = angles.cos().to(x_RHTK.dtype), angles.sin().to(x_RHTK.dtype)
-    left, right = x_RHTK[..., :half], x_RHTK[..., half:]
-    return torch.cat([left * cos - right * sin, left * sin + right * cos], -1)
-
-
-class RelativeBias(nn.Module):
-    """A learned number for each head and distance, added to the scores; far distances share one."""
-
-    def __init__(self, config: ModelConfig) -> None:
-        super().__init__()
-        self.max_distance = config.max_distance
-        self.table = nn.Embedding(2 * config.max_distance + 1, config.heads)
-        nn.init.zeros_(self.table.weight)
-
-    def forward(self, queries_RT: Tensor, keys_RS: Tensor) -> Tensor:
-        """R H T S from positions."""
-        distance = (keys_RS[:, None, :] - queries_RT[:, :, None]).clamp(
-            -self.max_distance, self.max_distance
-        )
-        bias: Tensor = self.table(distance + self.max_distance)
-        return bias.permute(0, 3, 1, 2)

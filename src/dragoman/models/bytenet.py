@@ -20,20 +20,20 @@ from dragoman.config import ModelConfig
 from dragoman.models.api import Model, Rows, State
 from dragoman.models.attention import Linear
 from dragoman.models.convolution import Convolution, ConvolutionState
-from dragoman.models.transformer import Pieces
+from dragoman.models.transformer import TokenEmbedding
 
 __all__ = ["ByteNet", "Unfolding"]
 
 STRETCH: Final = Fraction(6, 5)
-"""a of |t̂| = a |s| + b (§3.2): columns for each piece of the source s."""
+"""This is a of |t̂| = a |s| + b (§3.2): columns for each piece of the source s."""
 ROOM: Final = 4
-"""b: so many more. Theirs is 0, for characters, of which a sentence has more than pieces."""
+"""This is b. Theirs is 0, for characters, of which a sentence has more than pieces."""
 DILATIONS: Final = (1, 2, 4, 8, 16)
-"""Of a stack's convolutions in turn, over and over (§3.5)."""
+"""A stack's convolutions have these in turn, over and over (§3.5)."""
 
 
 class Unfolding:
-    """The columns of all sentences of a batch, end to end in one row without padding."""
+    """Lay the columns of all sentences of a batch end to end in one row without padding."""
 
     def __init__(self, source: Rows) -> None:
         segments = source.segments_RL.long()
@@ -52,29 +52,29 @@ class Unfolding:
         )
         positions_C = torch.arange(self.columns, device=segments.device)
         positions_C = positions_C - self.starts_RG.flatten()[sentences_C]
-        nothing = torch.zeros_like(sentences_C)
-        self.rows = Rows(nothing[None], sentences_C[None] + 1, positions_C[None])
-        """One row, 1 C; it has no ids."""
+        no_ids = torch.zeros_like(sentences_C)
+        self.rows = Rows(no_ids[None], sentences_C[None] + 1, positions_C[None])
+        """All columns are one row, 1 C, without ids."""
 
-    def places(self, rows: Rows) -> Tensor:
-        """The column at the position of each piece, R L; C where there is none."""
+    def column_indices(self, rows: Rows) -> Tensor:
+        """Return the column at the position of each piece, R L; C where there is none."""
         segments, positions = rows.segments_RL.long(), rows.positions_RL.long()
-        places_RL = self.starts_RG.gather(1, segments) + positions
-        return places_RL.where(positions < self.widths_RG.gather(1, segments), self.columns)
+        columns_RL = self.starts_RG.gather(1, segments) + positions
+        return columns_RL.where(positions < self.widths_RG.gather(1, segments), self.columns)
 
-    def spread(self, x_RSM: Tensor, source: Rows) -> Tensor:
-        """A source's vectors at its columns, 1 C M; zeros where it has ended."""
+    def unfold(self, x_RSM: Tensor, source: Rows) -> Tensor:
+        """Return a source's vectors at its columns, 1 C M; zeros where it has ended."""
         blank = x_RSM.new_zeros(self.columns + 1, x_RSM.shape[-1])
-        filled = blank.index_copy(0, self.places(source).flatten(), x_RSM.flatten(0, 1))
+        filled = blank.index_copy(0, self.column_indices(source).flatten(), x_RSM.flatten(0, 1))
         return filled[None, :-1]
 
     def gather(self, x_1CM: Tensor, rows: Rows) -> Tensor:
-        """The column of each position, R L M; zeros where there is none."""
-        return F.pad(x_1CM[0], (0, 0, 0, 1))[self.places(rows)]
+        """Return the column of each position, R L M; zeros where there is none."""
+        return F.pad(x_1CM[0], (0, 0, 0, 1))[self.column_indices(rows)]
 
 
 class Block(nn.Module):
-    """x + what a dilated convolution of half the width makes of it (§3.6, with ReLUs)."""
+    """Add to x what a dilated convolution of half the width makes of it (§3.6, with ReLUs)."""
 
     def __init__(self, config: ModelConfig, dilation: int, *, causal: bool) -> None:
         super().__init__()
@@ -86,11 +86,11 @@ class Block(nn.Module):
         self.norm_up, self.up = nn.LayerNorm(narrow), Linear(narrow, wide)
 
     def forward(self, x_RLM: Tensor, rows: Rows) -> Tensor:
-        """R L M from R L M, all positions at once."""
+        """Return R L M of R L M, all positions at once."""
         return self._after(x_RLM, self.across(self._before(x_RLM), rows))
 
     def step(self, x_BKM: Tensor, history: Tensor) -> tuple[Tensor, Tensor]:
-        """B K M at one new position of every hypothesis, and the history with it."""
+        """Return B K M at one new position of every hypothesis, and the history with it."""
         y, history = self.across.step(self._before(x_BKM), history)
         return self._after(x_BKM, y), history
 
@@ -109,7 +109,7 @@ def _stack(config: ModelConfig, blocks: int, *, causal: bool) -> nn.ModuleList:
 
 
 class ByteNet(Model):
-    """Dilated convolutions, the decoder's stacked on the encoder's column by column.
+    """Stack dilated convolutions, the decoder's on the encoder's, column by column.
 
     Time is linear in the length, and log n layers join what is n apart (Table 1 of the
     Transformer's paper). Its limit: no attention. Position t of the decoder reads the source at
@@ -123,9 +123,11 @@ class ByteNet(Model):
         super().__init__()
         self.vocabulary = vocabulary
         self.scale, self.dropout = math.sqrt(config.d_model), config.dropout
-        self.projection = Pieces(vocabulary, config.d_model)
+        self.projection = TokenEmbedding(vocabulary, config.d_model)
         self.source_pieces, self.target_pieces = (
-            self.projection if config.shared_embeddings else Pieces(vocabulary, config.d_model)
+            self.projection
+            if config.shared_embeddings
+            else TokenEmbedding(vocabulary, config.d_model)
             for _ in range(2)
         )
         self.encoder = _stack(config, config.encoder_layers, causal=False)
@@ -139,9 +141,9 @@ class ByteNet(Model):
         return F.dropout(pieces(ids) * self.scale, self.dropout, self.training)
 
     def encode(self, source: Rows) -> tuple[Unfolding, Tensor]:
-        """Where the columns are, and what the decoder adds to its input at each, 1 C M."""
+        """Return where the columns are, and what the decoder adds to its input at each, 1 C M."""
         unfolding = Unfolding(source)
-        x = unfolding.spread(self._embed(source.ids_RL, self.source_pieces), source)
+        x = unfolding.unfold(self._embed(source.ids_RL, self.source_pieces), source)
         for block in self.encoder:
             x = block(x, unfolding.rows)
         return unfolding, self.join(F.relu(self.encoder_norm(x)))
@@ -152,13 +154,13 @@ class ByteNet(Model):
         x = self._embed(target.ids_RL, self.target_pieces) + unfolding.gather(columns, target)
         for block in self.decoder:
             x = block(x, target)
-        return self._read(x)
+        return self._output(x)
 
-    def _read(self, x: Tensor) -> Tensor:
+    def _output(self, x: Tensor) -> Tensor:
         out: Tensor = self.output(F.relu(self.decoder_norm(x)))
         return out
 
-    def _decoder(self) -> list[Block]:
+    def _decoder_blocks(self) -> list[Block]:
         return [block for block in self.decoder if isinstance(block, Block)]
 
     def start(self, source: Rows) -> ConvolutionState:
@@ -168,7 +170,7 @@ class ByteNet(Model):
         lengths_B = torch.full_like(source.ids_RL[:, 0], width)
         everywhere = Rows.one_a_row(source.ids_RL.new_zeros(len(lengths_B), width), lengths_B)
         columns_BCM = unfolding.gather(columns, everywhere)
-        histories = [block.across.no_history(columns_BCM) for block in self._decoder()]
+        histories = [block.across.empty_history(columns_BCM) for block in self._decoder_blocks()]
         return ConvolutionState(histories, columns_BCM)
 
     def step(self, ids_BK: Tensor, state: State) -> tuple[Tensor, ConvolutionState]:
@@ -178,7 +180,7 @@ class ByteNet(Model):
         (columns_BCM,) = state.source
         # No column, no addend: an empty sum past the last.
         x = x + columns_BCM[:, state.length : state.length + 1].sum(1, keepdim=True)
-        for n, block in enumerate(self._decoder()):
+        for n, block in enumerate(self._decoder_blocks()):
             x, state.histories[n] = block.step(x, state.histories[n])
         state.length += 1
-        return self.log_probabilities(self._read(x)), state
+        return self.log_probabilities(self._output(x)), state

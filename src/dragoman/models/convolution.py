@@ -1,7 +1,7 @@
-"""Convolution over packed rows, and what decoding by convolutions remembers."""
+"""Convolution over packed rows, and what a convolutional decoder remembers."""
 
 # R rows, L row length, M input width, N output width, B sentences, K beams,
-# P positions a causal convolution looks back
+# P positions that a causal convolution reaches back
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Convolution", "ConvolutionState"]
 
 
 class Convolution(nn.Conv1d):
-    """`nn.Conv1d` of each sentence alone: past a sentence's ends there are zeros.
+    """Apply `nn.Conv1d` to each sentence alone: past a sentence's ends there are zeros.
 
     Dilated, a position sees every `dilation`-th neighbour. Centred, it sees as many on the left as
     on the right; causal, only itself and the left. Shapes alone decide what is computed.
@@ -31,34 +31,34 @@ class Convolution(nn.Conv1d):
         self.back = self.span if causal else self.span // 2
 
     def forward(self, x_RLM: Tensor, rows: Rows) -> Tensor:  # type: ignore[override]
-        """R L N; at padding, the bias."""
+        """Return R L N; at padding it is the bias."""
         length, segments = x_RLM.shape[1], rows.segments_RL
-        beside = (self.back, self.span - self.back)
-        x_all = F.pad(x_RLM, (0, 0, *beside))
-        segments_all = F.pad(segments, beside)
+        padding = (self.back, self.span - self.back)
+        x_all = F.pad(x_RLM, (0, 0, *padding))
+        segments_all = F.pad(segments, padding)
         taps = []
         for first in range(0, self.span + 1, self.dilation[0]):
             tapped = slice(first, first + length)
-            mine_RL = (segments_all[:, tapped] == segments) & (segments > 0)
-            taps.append(x_all[:, tapped].masked_fill(~mine_RL[..., None], 0))
+            same_RL = (segments_all[:, tapped] == segments) & (segments > 0)
+            taps.append(x_all[:, tapped].masked_fill(~same_RL[..., None], 0))
         return self._product(torch.cat(taps, -1))
 
     def step(self, x_BKM: Tensor, history_BKPM: Tensor) -> tuple[Tensor, Tensor]:
-        """B K N at one new position of every hypothesis, and the history with it; causal only."""
-        seen = torch.cat([history_BKPM, x_BKM[:, :, None]], 2)
-        return self._product(seen[:, :, :: self.dilation[0]].flatten(2)), seen[:, :, 1:]
+        """Return B K N at one new position of every hypothesis, and the history; causal only."""
+        longer = torch.cat([history_BKPM, x_BKM[:, :, None]], 2)
+        return self._product(longer[:, :, :: self.dilation[0]].flatten(2)), longer[:, :, 1:]
 
-    def no_history(self, source_B: Tensor) -> Tensor:
-        """What one hypothesis of each sentence has seen before its first piece, B 1 P M: zeros."""
+    def empty_history(self, source_B: Tensor) -> Tensor:
+        """Return the history of one hypothesis of each sentence at its start, B 1 P M: zeros."""
         return source_B.new_zeros(len(source_B), 1, self.span, self.in_channels)
 
     def _product(self, taps: Tensor) -> Tensor:
-        """… N from the inputs of all taps end to end, the leftmost first."""
+        """Return … N of the inputs of all taps end to end, the leftmost first."""
         return F.linear(taps, self.weight.transpose(1, 2).flatten(1), self.bias)
 
 
 class ConvolutionState(State):
-    """The last inputs of every convolution of a decoder, and what it needs of the source."""
+    """Hold the last inputs of every convolution of a decoder, and what it needs of the source."""
 
     def __init__(self, histories: list[Tensor], *source: Tensor) -> None:
         self.length = 0  # pieces read

@@ -15,49 +15,56 @@ from torch import Tensor, nn
 
 from dragoman.config import ModelConfig
 from dragoman.models.api import Model, Rows, State
-from dragoman.models.attention import Sight, Watchable
+from dragoman.models.attention import AttentionMask, RecordableAttention
 from dragoman.models.convolution import Convolution, ConvolutionState
+from dragoman.models.positions import LearnedPositions
 
 __all__ = ["ConvS2S"]
 
 SQRT_HALF = math.sqrt(0.5)
-"""Times this, the sum of two parts of equal variance has that variance too (§3.4)."""
+"""A sum of two parts of equal variance, times this, has that variance too (§3.4)."""
 
 
 def _initialise(layer: nn.Linear | nn.Conv1d, variance: float) -> None:
-    """N(0, variance / n), n inputs to each output; biases are zero (§3.5)."""
+    """Initialise by N(0, variance / n), n inputs to each output, and biases by zero (§3.5)."""
     nn.init.normal_(layer.weight, std=math.sqrt(variance / layer.weight[0].numel()))
     if layer.bias is not None:
         nn.init.zeros_(layer.bias)
 
 
-class Pieces(nn.Embedding):
-    """A vector for each piece or position."""
+class TokenEmbedding(nn.Embedding):
+    """Learn a vector for each piece."""
 
     def reset_parameters(self) -> None:
-        """N(0, 0.1²) (§3.5)."""
+        """Initialise by N(0, 0.1²) (§3.5)."""
+        nn.init.normal_(self.weight, std=0.1)
+
+
+class Positions(LearnedPositions):
+    """Learn a vector for each position."""
+
+    def reset_parameters(self) -> None:
+        """Initialise by N(0, 0.1²) (§3.5)."""
         nn.init.normal_(self.weight, std=0.1)
 
 
 class Embedding(nn.Module):
-    """Pieces plus learned positions (§3.1), then dropout (§4.2)."""
+    """Embed pieces plus learned positions (§3.1), then dropout (§4.2)."""
 
-    def __init__(self, config: ModelConfig, pieces: Pieces) -> None:
+    def __init__(self, config: ModelConfig, pieces: TokenEmbedding) -> None:
         super().__init__()
         self.dropout = config.dropout
         self.pieces = pieces
-        self.positions = Pieces(config.max_positions, config.d_model)
+        self.positions = Positions(config.max_positions, config.d_model)
 
     def forward(self, ids: Tensor, positions: Tensor) -> Tensor:
-        """… M from ids and positions."""
-        # Past the last learned position there is nothing better than the last.
-        last = self.positions.num_embeddings - 1
-        x: Tensor = self.pieces(ids) + self.positions(positions.clamp(max=last))
+        """Return … M of ids and positions."""
+        x: Tensor = self.pieces(ids) + self.positions(positions)
         return F.dropout(x, self.dropout, self.training)
 
 
 class GatedConvolution(nn.Module):
-    """A ⊗ σ(B), where [A B] is a convolution of the input: gated linear units (§3.2)."""
+    """Compute A ⊗ σ(B), where [A B] is a convolution of the input: gated linear units (§3.2)."""
 
     def __init__(self, config: ModelConfig, *, causal: bool = False) -> None:
         super().__init__()
@@ -68,18 +75,18 @@ class GatedConvolution(nn.Module):
         _initialise(self.convolution, 4 * (1 - config.dropout))
 
     def forward(self, x_RLM: Tensor, rows: Rows) -> Tensor:
-        """R L M from R L M."""
+        """Return R L M of R L M."""
         x = F.dropout(x_RLM, self.dropout, self.training)
         return F.glu(self.convolution(x, rows))
 
     def step(self, x_BKM: Tensor, history_BKPM: Tensor) -> tuple[Tensor, Tensor]:
-        """B K M at one new position, and the history with it."""
+        """Return B K M at one new position, and the history with it."""
         y, history = self.convolution.step(x_BKM, history_BKPM)
         return F.glu(y), history
 
 
-class SourceAttention(Watchable):
-    """A decoder layer's own look at the source (§3.3): one head, its scores not scaled."""
+class SourceAttention(RecordableAttention):
+    """Attend to the source from one decoder layer (§3.3): one head, its scores not scaled."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -87,7 +94,7 @@ class SourceAttention(Watchable):
         _initialise(self.query, 1)
 
     def forward(self, h_RTM: Tensor, g_RTM: Tensor, source: tuple[Tensor, ...]) -> Tensor:
-        """The context c, R T M, of layer output h and target embedding g.
+        """Return the context c, R T M, of layer output h and target embedding g.
 
         The source is keys z and values z + e, R S M each, and a mask R #T S.
         """
@@ -104,20 +111,20 @@ class SourceAttention(Watchable):
 
 
 class EncoderLayer(nn.Module):
-    """A gated convolution and the connection around it."""
+    """Apply a gated convolution and the connection around it."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.convolution = GatedConvolution(config)
 
     def forward(self, x: Tensor, rows: Rows) -> Tensor:
-        """R S M from R S M."""
+        """Return R S M of R S M."""
         out: Tensor = (x + self.convolution(x, rows)) * SQRT_HALF
         return out
 
 
 class DecoderLayer(nn.Module):
-    """A causal gated convolution, attention to the source, and the connections around them."""
+    """Apply a causal gated convolution and attention to the source, and connect them."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -125,13 +132,13 @@ class DecoderLayer(nn.Module):
         self.source_attention = SourceAttention(config)
 
     def forward(self, x: Tensor, g: Tensor, rows: Rows, source: tuple[Tensor, ...]) -> Tensor:
-        """R T M from R T M and the target's embedding g, all positions at once."""
+        """Return R T M of R T M and the target's embedding g, all positions at once."""
         return self._connect(x, self.convolution(x, rows), g, source)
 
     def step(
         self, x: Tensor, g: Tensor, history: Tensor, source: tuple[Tensor, ...]
     ) -> tuple[Tensor, Tensor]:
-        """B K M at one new position of every hypothesis, and the history with it."""
+        """Return B K M at one new position of every hypothesis, and the history with it."""
         h, history = self.convolution.step(x, history)
         # The K hypotheses of a sentence are K queries to the one copy of its source.
         return self._connect(x, h, g, source), history
@@ -142,7 +149,7 @@ class DecoderLayer(nn.Module):
 
 
 class ConvS2S(Model):
-    """Stacks of gated convolutions, with attention to the source in every decoder layer.
+    """Stack gated convolutions, with attention to the source in every decoder layer.
 
     All positions are computed at once, as in the Transformer that came five weeks later. Its
     limit: a layer joins `kernel` neighbours, so that what is n apart meets only after n / kernel
@@ -158,9 +165,11 @@ class ConvS2S(Model):
         super().__init__()
         self.vocabulary = vocabulary
         self.dropout = config.dropout
-        self.projection = Pieces(vocabulary, config.d_model)
+        self.projection = TokenEmbedding(vocabulary, config.d_model)
         source, target = (
-            self.projection if config.shared_embeddings else Pieces(vocabulary, config.d_model)
+            self.projection
+            if config.shared_embeddings
+            else TokenEmbedding(vocabulary, config.d_model)
             for _ in range(2)
         )
         self.source_embedding = Embedding(config, source)
@@ -169,7 +178,7 @@ class ConvS2S(Model):
         self.decoder = nn.ModuleList(DecoderLayer(config) for _ in range(config.decoder_layers))
 
     def encode(self, source: Rows) -> tuple[Tensor, Tensor]:
-        """Keys z and values z + e for attention, R S M each."""
+        """Return keys z and values z + e for attention, R S M each."""
         e: Tensor = self.source_embedding(source.ids_RL, source.positions_RL)
         z = e
         for layer in self.encoder:
@@ -178,20 +187,22 @@ class ConvS2S(Model):
 
     def features(self, source: Rows, target: Rows) -> Tensor:
         """See Model."""
-        seen = (*self.encode(source), Sight(target, source).mask[:, 0])
+        memory = (*self.encode(source), AttentionMask(target, source).mask[:, 0])
         g: Tensor = self.target_embedding(target.ids_RL, target.positions_RL)
         x = g
         for layer in self.decoder:
-            x = layer(x, g, target, seen)
+            x = layer(x, g, target, memory)
         return F.dropout(x, self.dropout, self.training)
 
-    def _decoder(self) -> list[DecoderLayer]:
+    def _decoder_layers(self) -> list[DecoderLayer]:
         return [layer for layer in self.decoder if isinstance(layer, DecoderLayer)]
 
     def start(self, source: Rows) -> ConvolutionState:
         """See Model."""
         z, values = self.encode(source)
-        histories = [layer.convolution.convolution.no_history(z) for layer in self._decoder()]
+        histories = [
+            layer.convolution.convolution.empty_history(z) for layer in self._decoder_layers()
+        ]
         return ConvolutionState(histories, z, values, (source.segments_RL > 0)[:, None])
 
     def step(self, ids_BK: Tensor, state: State) -> tuple[Tensor, ConvolutionState]:
@@ -199,7 +210,7 @@ class ConvS2S(Model):
         assert isinstance(state, ConvolutionState)
         g: Tensor = self.target_embedding(ids_BK, torch.full_like(ids_BK, state.length))
         x = g
-        for n, layer in enumerate(self._decoder()):
+        for n, layer in enumerate(self._decoder_layers()):
             x, state.histories[n] = layer.step(x, g, state.histories[n], state.source)
         state.length += 1
         return self.log_probabilities(x), state

@@ -1,4 +1,4 @@
-"""Several models as one: the mean of the probabilities they give to the next piece."""
+"""Several models used as one, by the mean of the probabilities they give to the next piece."""
 
 # B sentences, K beams, V targets, N models
 
@@ -17,29 +17,29 @@ __all__ = ["Ensemble"]
 
 
 class EnsembleState(State):
-    """The state of each model."""
+    """Hold the state of each model."""
 
     def __init__(self, states: Sequence[State]) -> None:
         self.states = list(states)
 
-    def _each(self, change: Callable[[State], State]) -> EnsembleState:
+    def _change(self, change: Callable[[State], State]) -> EnsembleState:
         return EnsembleState([change(state) for state in self.states])
 
     def expand(self, beams: int) -> EnsembleState:
         """See State."""
-        return self._each(lambda state: state.expand(beams))
+        return self._change(lambda state: state.expand(beams))
 
     def reorder(self, parents_BK: Tensor) -> EnsembleState:
         """See State."""
-        return self._each(lambda state: state.reorder(parents_BK))
+        return self._change(lambda state: state.reorder(parents_BK))
 
     def keep(self, sentences_B: Tensor) -> EnsembleState:
         """See State."""
-        return self._each(lambda state: state.keep(sentences_B))
+        return self._change(lambda state: state.keep(sentences_B))
 
 
 class Ensemble(Model):
-    """Models over the same ids, for search; it has no weights of its own and is not trained."""
+    """Search with several models over the same ids; an ensemble is not trained."""
 
     def __init__(self, models: Sequence[Model]) -> None:
         super().__init__()
@@ -54,17 +54,17 @@ class Ensemble(Model):
         self.models = nn.ModuleList(models)
         self.vocabulary, self.targets = first.vocabulary, first.targets
 
-    def _each(self) -> list[Model]:
+    def _members(self) -> list[Model]:
         return [model for model in self.models if isinstance(model, Model)]
 
     def features(self, source: Rows, target: Rows) -> Tensor:
-        """The features of all, one after another: what `log_probabilities` takes apart."""
-        return torch.cat([model.features(source, target) for model in self._each()], -1)
+        """Return the features of all, one after another; `log_probabilities` separates them."""
+        return torch.cat([model.features(source, target) for model in self._members()], -1)
 
     def logits(self, features: Tensor) -> Tensor:
-        """The logarithm of the mean probability, from all features."""
-        widths = [model.output_weight().shape[1] for model in self._each()]
-        parts = zip(self._each(), features.split(widths, -1), strict=True)
+        """Return the logarithm of the mean probability, from all features."""
+        widths = [model.output_weight().shape[1] for model in self._members()]
+        parts = zip(self._members(), features.split(widths, -1), strict=True)
         return _mean([model.log_probabilities(part) for model, part in parts])
 
     def log_probabilities(self, features: Tensor) -> Tensor:
@@ -73,13 +73,14 @@ class Ensemble(Model):
 
     def start(self, source: Rows) -> EnsembleState:
         """See Model."""
-        return EnsembleState([model.start(source) for model in self._each()])
+        return EnsembleState([model.start(source) for model in self._members()])
 
     def step(self, ids_BK: Tensor, state: State) -> tuple[Tensor, EnsembleState]:
         """See Model."""
         assert isinstance(state, EnsembleState)
         steps = [
-            model.step(ids_BK, one) for model, one in zip(self._each(), state.states, strict=True)
+            model.step(ids_BK, one)
+            for model, one in zip(self._members(), state.states, strict=True)
         ]
         return _mean([log_probs for log_probs, _ in steps]), EnsembleState([s for _, s in steps])
 

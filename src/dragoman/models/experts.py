@@ -23,11 +23,11 @@ from dragoman.models.attention import Linear
 __all__ = ["BALANCE", "Experts", "imbalance"]
 
 BALANCE = 0.01
-"""Weight of the penalty on imbalance, beside a loss that is a mean over target pieces."""
+"""The penalty on imbalance has this weight beside a loss that is a mean over target pieces."""
 
 
 class Experts(nn.Module):
-    """Σ w_e FFN_e(x) over the experts that the gate scores highest, w their scores' softmax."""
+    """Compute Σ w_e FFN_e(x) over the experts that the gate scores highest, w their softmax."""
 
     def __init__(self, config: ModelConfig, make: Callable[[ModelConfig], nn.Module]) -> None:
         super().__init__()
@@ -37,10 +37,10 @@ class Experts(nn.Module):
         self.networks = nn.ModuleDict({str(n): make(config) for n in range(config.experts)})
 
     def forward(self, x: Tensor, rows: Rows | None = None) -> Tensor:
-        """… M from … M, each position by itself; 0 for what the rows say is padding.
+        """Return … M of … M, each position by itself; 0 for what the rows say is padding.
 
-        In training the gradient is also that of the imbalance of the experts. Waits for the device
-        once, to know how many positions each expert has.
+        In training the gradient is also that of the imbalance of the experts. This waits for the
+        device once, to know how many positions each expert has.
         """
         x_NM = x.reshape(-1, x.shape[-1])
         scores_NE = self.scores(x_NM)
@@ -58,22 +58,19 @@ class Experts(nn.Module):
         weights_NU = scores_NE.gather(1, chosen_NU.clamp(max=E - 1)).softmax(-1)
         y_NM = (weights_NU[..., None] * y_NUM).sum(1).to(x.dtype)
         if self.training:
-            y_NM = _burden(y_NM, BALANCE * imbalance(scores_NE, chosen_NU))
+            y_NM = _attach_penalty(y_NM, BALANCE * imbalance(scores_NE, chosen_NU))
         out: Tensor = y_NM.view_as(x)
         return out
 
     def scores(self, x_NM: Tensor) -> Tensor:
-        """What the gate gives each expert, N E; at least in fp32, for a choice cannot be rounded.
-
-        Not even by autocast.
-        """
+        """Return what the gate gives each expert, N E, at least in fp32, even under autocast."""
         full = torch.promote_types(x_NM.dtype, torch.float32)
         with torch.autocast(x_NM.device.type, enabled=False):
             return F.linear(x_NM.to(full), self.gate.weight.to(full))
 
 
 def imbalance(scores_NE: Tensor, chosen_NU: Tensor) -> Tensor:
-    """E · Σ (share of the choices that fell on e) · (mean probability of e): 1 if all are alike.
+    """Return E · Σ (share of the choices that fell on e) · (mean probability of e): 1 if alike.
 
     Over real positions: the padding's choice is E, which no expert has. Without any it is 0. Only
     the probabilities have a gradient, which moves them from experts chosen often to the others.
@@ -87,8 +84,8 @@ def imbalance(scores_NE: Tensor, chosen_NU: Tensor) -> Tensor:
     return E * (share_E * mean_E).sum()
 
 
-class _Burdened(torch.autograd.Function):
-    """The layer's output as it is, with a penalty whose gradient comes along on the way back.
+class _PenaltyGradient(torch.autograd.Function):
+    """Pass the layer's output on as it is, and add a penalty's gradient in the backward pass.
 
     So the model needs no second result, and the loss that is reported stays that of the pieces,
     comparable with other models'. A loss is a mean over the target pieces of a batch, and the
@@ -108,6 +105,6 @@ class _Burdened(torch.autograd.Function):
         return gradients[0], torch.ones_like(penalty)
 
 
-def _burden(output: Tensor, penalty: Tensor) -> Tensor:
-    burdened: Tensor = _Burdened.apply(output, penalty)  # type: ignore[no-untyped-call]
-    return burdened
+def _attach_penalty(output: Tensor, penalty: Tensor) -> Tensor:
+    attached: Tensor = _PenaltyGradient.apply(output, penalty)  # type: ignore[no-untyped-call]
+    return attached

@@ -1,9 +1,9 @@
-"""The floor: each position by itself, which is where the story of translation models begins.
+"""The simplest translation model: each position is computed by itself.
 
 A target position knows its own piece, the source piece at the same position, and the position. No
 position sees another, so there is no context and no order beyond the number of a position: it can
 learn a dictionary and which word tends to stand where, and no word order. What a model translates
-better than this, it owes to looking elsewhere.
+better than this, it owes to attending elsewhere.
 """
 
 # R rows, S source length, T target length, B sentences, K beams, M model width
@@ -16,27 +16,34 @@ from torch import Tensor, nn
 from dragoman.config import ModelConfig
 from dragoman.models.api import Model, Rows, State
 from dragoman.models.attention import Linear
-from dragoman.models.transformer import Embedding, Pieces, Residual, feed_forward, norm
+from dragoman.models.transformer import (
+    Embedding,
+    Residual,
+    ResidualStream,
+    TokenEmbedding,
+    feed_forward,
+    norm,
+)
 
-__all__ = ["FeedForwardModel", "FeedForwardState", "same_place"]
+__all__ = ["FeedForwardModel", "FeedForwardState", "aligned_source_positions"]
 
 
 class Layer(nn.Module):
-    """One feed-forward layer in its frame."""
+    """Apply one feed-forward layer in its frame."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.feed_forward = feed_forward(config)
         self.around = Residual(config)
 
-    def forward(self, x: Tensor, rows: Rows | None = None) -> Tensor:
-        """… M from … M, each position by itself."""
-        out: Tensor = self.around(x, lambda y: self.feed_forward(y, rows))
+    def forward(self, x: ResidualStream, rows: Rows | None = None) -> ResidualStream:
+        """Return … M of … M, each position by itself."""
+        out: ResidualStream = self.around(x, lambda y: self.feed_forward(y, rows))
         return out
 
 
-def same_place(target: Rows, source: Rows) -> Tensor:
-    """R T: where in its row the source has the same sentence and position; S where it has not.
+def aligned_source_positions(target: Rows, source: Rows) -> Tensor:
+    """Return R T: where in its row the source has the same sentence and position; S where not.
 
     Sentences lie in the order of their numbers, and padding after them.
     """
@@ -50,7 +57,7 @@ def same_place(target: Rows, source: Rows) -> Tensor:
 
 
 class FeedForwardState(State):
-    """The source, and how many pieces have been read; nothing that differs between hypotheses."""
+    """Hold the source and how many pieces have been read; hypotheses differ in nothing else."""
 
     def __init__(self, memory_BSM: Tensor) -> None:
         self.memory_BSM = memory_BSM  # 0 where there is no source
@@ -71,7 +78,7 @@ class FeedForwardState(State):
 
 
 class FeedForwardModel(Model):
-    """Embeddings, and feed-forward layers of one position at a time on both sides.
+    """Embed, and apply feed-forward layers to one position at a time on both sides.
 
     Its limit: the piece that follows is guessed from the piece before and from the source piece at
     the same position. Where the two languages order their words differently, or one needs more
@@ -95,29 +102,32 @@ class FeedForwardModel(Model):
         self.projection = (
             self.embedding.pieces
             if config.shared_embeddings
-            else Pieces(vocabulary, config.d_model)
+            else TokenEmbedding(vocabulary, config.d_model)
         )
 
     def encode(self, source: Rows) -> Tensor:
-        """What is made of every source piece, R S M."""
-        x: Tensor = self.embedding(source.ids_RL, source.positions_RL, source.ids_RL.shape[1])
+        """Return what is made of every source piece, R S M."""
+        length = source.ids_RL.shape[1]
+        x = ResidualStream.of(self.embedding(source.ids_RL, source.positions_RL, length))
         for layer in self.encoder:
             x = layer(x, source)
-        out: Tensor = self.encoder_norm(x)
+        out: Tensor = self.encoder_norm(x.residual)
         return out
 
     def decode(self, x: Tensor, memory: Tensor, rows: Rows | None = None) -> Tensor:
-        """… M from target pieces and the source pieces at their places."""
+        """Return … M of target pieces and of the source pieces at their places."""
         memory = memory.expand_as(x)  # the hypotheses of a sentence share its source
-        x = self.around_both(x, lambda y: self.both(torch.cat([y, memory], -1)))
+        stream = self.around_both(
+            ResidualStream.of(x), lambda y: self.both(torch.cat([y, memory], -1))
+        )
         for layer in self.decoder:
-            x = layer(x, rows)
-        out: Tensor = self.decoder_norm(x)
+            stream = layer(stream, rows)
+        out: Tensor = self.decoder_norm(stream.residual)
         return out
 
     def features(self, source: Rows, target: Rows) -> Tensor:
         """See Model."""
-        places_RT = same_place(target, source)
+        places_RT = aligned_source_positions(target, source)
         memory_RSM = nn.functional.pad(self.encode(source), (0, 0, 0, 1))  # 0 at S: no source
         memory_RTM = memory_RSM.gather(1, places_RT[..., None].expand(-1, -1, memory_RSM.shape[-1]))
         x_RTM = self.target_embedding(target.ids_RL, target.positions_RL, target.ids_RL.shape[1])
@@ -130,10 +140,10 @@ class FeedForwardModel(Model):
     def step(self, ids_BK: Tensor, state: State) -> tuple[Tensor, FeedForwardState]:
         """See Model."""
         assert isinstance(state, FeedForwardState)
-        here = torch.full_like(ids_BK, state.length)
+        now = torch.full_like(ids_BK, state.length)
         memory_B1M = state.memory_BSM[:, state.length : state.length + 1]
         if memory_B1M.shape[1] == 0:
             memory_B1M = torch.zeros_like(state.memory_BSM[:, :1])
-        x_BKM = self.target_embedding(ids_BK, here, state.length + 1)
+        x_BKM = self.target_embedding(ids_BK, now, state.length + 1)
         state.length += 1
         return self.log_probabilities(self.decode(x_BKM, memory_B1M)), state

@@ -1,12 +1,12 @@
-"""Recurrent encoder-decoders: one position after another, a state handed on.
+"""Recurrent encoder-decoders: they read one position after another and hand a state on.
 
 Sutskever et al. 2014 (LSTM) and Cho et al. 2014 (the GRU) hand the decoder one vector for the
-whole source; Bahdanau et al. 2015 and Luong et al. 2015 let it look back at every source position.
+whole source; Bahdanau et al. 2015 and Luong et al. 2015 let it attend to every source position.
 """
 
 # R rows, S source length, T target length, B sentences, K beams, N real positions of all sentences
-# (in the order of `Sentences`), M model width, J decoder layers, D width of a layer's state,
-# n some of the sentences
+# (in the order of `UnpackedSentences`), M model width, J decoder layers, D width of a layer's
+# state, n some of the sentences
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ from torch.utils.checkpoint import checkpoint
 
 from dragoman.config import ModelConfig
 from dragoman.models.api import Model, Rows, State
-from dragoman.models.attention import Linear, Watchable
-from dragoman.models.transformer import Pieces
-from dragoman.models.unpacking import Sentences, similar, take_apart
+from dragoman.models.attention import Linear, RecordableAttention
+from dragoman.models.transformer import TokenEmbedding
+from dragoman.models.unpacking import UnpackedSentences, group_by_length, unpack
 
 __all__ = [
     "AdditiveAttention",
-    "BothWays",
+    "BidirectionalLayer",
     "DotAttention",
+    "EncodedSource",
     "FixedVector",
-    "Layer",
-    "Memory",
     "Recurrent",
+    "RecurrentLayer",
     "RecurrentState",
     "SourceAttention",
-    "embed",
+    "embed_pieces",
 ]
 
-LARGEST = 2**25
-"""Elements that attention compares at once; additive attention has d_model for each pair."""
+MAX_ELEMENTS = 2**25
+"""Attention compares so many elements at once; additive attention has d_model for each pair."""
 
 
-class Layer(nn.Module):
-    """One recurrent layer: tanh units, LSTM or GRU, in one direction or in both.
+class RecurrentLayer(nn.Module):
+    """Run one recurrent layer: tanh units, LSTM or GRU, in one direction or in both.
 
     A state is one vector of width D: h, or for an LSTM h and c.
     """
@@ -59,7 +59,7 @@ class Layer(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Orthogonal from state to state, which neither swells nor shrinks it; Xavier elsewhere.
+        """Initialise what goes from state to state orthogonally, and the rest by Xavier.
 
         An LSTM begins by remembering: the biases of its forget gate are 1.
         """
@@ -74,9 +74,9 @@ class Layer(nn.Module):
                 (nn.init.orthogonal_ if "hh" in name else nn.init.xavier_uniform_)(gate)
 
     def forward(
-        self, x_NM: Tensor, sentences: Sentences, first_BD: Tensor | None = None
+        self, x_NM: Tensor, sentences: UnpackedSentences, first_BD: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
-        """N M of whole sentences and the last state h of each, B M; twice M in both directions."""
+        """Return N M of whole sentences and each last state h, B M; twice M in both directions."""
         packed = sentences.pack(self._full(x_NM))
         # Rounding to bf16 at every position adds up over a sentence; and under autocast cuDNN
         # would compute in fp16, in which small gradients vanish.
@@ -86,7 +86,7 @@ class Layer(nn.Module):
         return y.data, h.transpose(0, 1).flatten(1)
 
     def step(self, x_BKM: Tensor, state_BKD: Tensor) -> tuple[Tensor, Tensor]:
-        """One position of every hypothesis: B K M, and the state after it."""
+        """Return B K M at one position of every hypothesis, and the state after it."""
         B, K, _ = x_BKM.shape
         x = self._full(x_BKM.reshape(B * K, 1, -1))
         with torch.autocast(x.device.type, enabled=False):
@@ -102,83 +102,91 @@ class Layer(nn.Module):
         return parts if self.states == 2 else parts[0]
 
 
-class BothWays(nn.Module):
-    """A layer in both directions, whose two outputs are brought back to one width."""
+class BidirectionalLayer(nn.Module):
+    """Run a layer in both directions and bring its two outputs back to one width."""
 
     def __init__(self, kind: str, d_model: int) -> None:
         super().__init__()
-        self.layer = Layer(kind, d_model, d_model, bidirectional=True)
+        self.layer = RecurrentLayer(kind, d_model, d_model, bidirectional=True)
         self.merge = Linear(2 * d_model, d_model)
 
-    def forward(self, x_NM: Tensor, sentences: Sentences) -> tuple[Tensor, Tensor]:
-        """N M of whole sentences; B M of where each direction ended."""
+    def forward(self, x_NM: Tensor, sentences: UnpackedSentences) -> tuple[Tensor, Tensor]:
+        """Return N M of whole sentences, and B M of where each direction ended."""
         y, last = self.layer(x_NM, sentences)
         return self.merge(y), self.merge(last)
 
 
 @dataclass(slots=True)
-class Memory:
-    """The source as the decoder reads it while it writes: once a sentence, whatever the beam."""
+class EncodedSource:
+    """Hold the source as stepwise decoding reads it: once a sentence, whatever the beam."""
 
     keys_BSM: Tensor
     values_BSM: Tensor
     real_BS: Tensor
 
-    def keep(self, sentences_B: Tensor) -> Memory:
-        """Only these sentences, in this order."""
-        return Memory(*(getattr(self, f.name)[sentences_B] for f in fields(self)))
+    def keep(self, sentences_B: Tensor) -> EncodedSource:
+        """Return only these sentences, in this order."""
+        return EncodedSource(*(getattr(self, f.name)[sentences_B] for f in fields(self)))
 
 
 class FixedVector(nn.Module):
-    """The source as one vector, the encoder's last output: the same context at every step."""
+    """Give the decoder one vector, the encoder's last output, as the context of every step."""
 
     def forward(
-        self, queries_NM: Tensor, target: Sentences, memory_NM: Tensor, source: Sentences
+        self,
+        queries_NM: Tensor,
+        target: UnpackedSentences,
+        memory_NM: Tensor,
+        source: UnpackedSentences,
     ) -> Tensor:
-        """The context at every target position, N M."""
+        """Return the context at every target position, N M."""
         return memory_NM.index_select(0, source.last_B[target.sentence_N])
 
-    def remember(self, memory_NM: Tensor, source: Sentences) -> Memory:
-        """What `look` needs."""
+    def encode_source(self, memory_NM: Tensor, source: UnpackedSentences) -> EncodedSource:
+        """Return what `attend` reads."""
         vector_B1M = memory_NM.index_select(0, source.last_B)[:, None]
-        return Memory(vector_B1M, vector_B1M, torch.ones_like(vector_B1M[..., 0]).bool())
+        return EncodedSource(vector_B1M, vector_B1M, torch.ones_like(vector_B1M[..., 0]).bool())
 
-    def look(self, queries_BKM: Tensor, memory: Memory) -> Tensor:
-        """The context of every hypothesis, B K M."""
+    def attend(self, queries_BKM: Tensor, memory: EncodedSource) -> Tensor:
+        """Return the context of every hypothesis, B K M."""
         return memory.values_BSM.expand(-1, queries_BKM.shape[1], -1)
 
 
-class SourceAttention(Watchable):
-    """A context for each target position: the encoder's outputs h_i, weighted by softmax(score)."""
+class SourceAttention(RecordableAttention):
+    """Make a context for each target position: the h_i of the source, weighted by softmax."""
 
     size = 16
-    """Elements for each pair of positions: the score, and a share of padded queries and keys."""
+    """Each pair of positions takes so many elements: its score, and a share of padding."""
 
     def project(self, queries: Tensor) -> Tensor:
-        """What of a query can be computed before it meets a key."""
+        """Return what of a query can be computed before it meets a key."""
         return queries
 
     def keys(self, memory: Tensor) -> Tensor:
-        """What of a source position can be computed before it meets a query."""
+        """Return what of a source position can be computed before it meets a query."""
         return memory
 
     def score(self, queries_nTM: Tensor, keys_nSM: Tensor) -> Tensor:
-        """n T S."""
+        """Return the scores of every pair, n T S."""
         raise NotImplementedError
 
     def forward(
-        self, queries_NM: Tensor, target: Sentences, memory_NM: Tensor, source: Sentences
+        self,
+        queries_NM: Tensor,
+        target: UnpackedSentences,
+        memory_NM: Tensor,
+        source: UnpackedSentences,
     ) -> Tensor:
-        """The context at every target position, N M.
+        """Return the context at every target position, N M.
 
-        Computed for sentences of similar lengths at a time; what is compared in a large batch is
-        computed again in the backward pass instead of kept.
+        It is computed for sentences of similar lengths at a time. In a large batch the comparisons
+        are computed again in the backward pass instead of kept.
         """
         queries_NM, keys_NM = self.project(queries_NM), self.keys(memory_NM)
-        groups = list(similar(source, target, LARGEST // self.size))
-        if self.observer is not None:  # who looks wants all weights in one tensor, in order
-            everything = torch.arange(len(source.lengths_B), device=memory_NM.device)
-            groups = [(everything, len(target.counts_T), len(source.counts_T))]
+        groups = list(group_by_length(source, target, MAX_ELEMENTS // self.size))
+        if self.observer is not None:  # it wants all weights in one tensor, in order
+            all_sentences = torch.arange(len(source.lengths_B), device=memory_NM.device)
+            groups = [(all_sentences, len(target.counts_T), len(source.counts_T))]
         contexts, weights = [], []
         starts_B = torch.empty_like(target.ranks_B)
         end = 0
@@ -201,20 +209,20 @@ class SourceAttention(Watchable):
         places_N = starts_B[target.sentence_N] + target.time_N
         return torch.cat(contexts).index_select(0, places_N)
 
-    def remember(self, memory_NM: Tensor, source: Sentences) -> Memory:
-        """What `look` needs."""
+    def encode_source(self, memory_NM: Tensor, source: UnpackedSentences) -> EncodedSource:
+        """Return what `attend` reads."""
         values_BSM, real_BS = source.pad(memory_NM)
-        return Memory(source.pad(self.keys(memory_NM))[0], values_BSM, real_BS)
+        return EncodedSource(source.pad(self.keys(memory_NM))[0], values_BSM, real_BS)
 
-    def look(self, queries_BKM: Tensor, memory: Memory) -> Tensor:
-        """The context of every hypothesis, B K M: K queries to the one copy of a source."""
+    def attend(self, queries_BKM: Tensor, memory: EncodedSource) -> Tensor:
+        """Return the context of every hypothesis, B K M: K queries to the one copy of a source."""
         q = self.project(queries_BKM)
-        count = max(1, LARGEST // (self.size * q.shape[1] * memory.real_BS.shape[1]))
+        count = max(1, MAX_ELEMENTS // (self.size * q.shape[1] * memory.real_BS.shape[1]))
         parts = [t.split(count) for t in (q, memory.keys_BSM, memory.values_BSM, memory.real_BS)]
-        seen = [self._attend(*part) for part in zip(*parts, strict=True)]
+        attended = [self._attend(*part) for part in zip(*parts, strict=True)]
         if self.observer is not None:
-            self.observer(torch.cat([w for _, w in seen])[:, None])
-        return torch.cat([c for c, _ in seen])
+            self.observer(torch.cat([w for _, w in attended])[:, None])
+        return torch.cat([c for c, _ in attended])
 
     def _attend(
         self, q_nTM: Tensor, k_nSM: Tensor, v_nSM: Tensor, real_nS: Tensor
@@ -226,15 +234,15 @@ class SourceAttention(Watchable):
 
 
 class DotAttention(SourceAttention):
-    """score(s_t, h_i) = s_tᵀ h_i (Luong et al. 2015)."""
+    """Score by s_tᵀ h_i (Luong et al. 2015)."""
 
     def score(self, queries_nTM: Tensor, keys_nSM: Tensor) -> Tensor:
-        """n T S."""
+        """See SourceAttention."""
         return queries_nTM @ keys_nSM.transpose(1, 2)
 
 
 class AdditiveAttention(SourceAttention):
-    """score(s_t, h_i) = vᵀ tanh(W s_t + U h_i) (Bahdanau et al. 2015)."""
+    """Score by vᵀ tanh(W s_t + U h_i) (Bahdanau et al. 2015)."""
 
     def __init__(self, d_model: int) -> None:
         super().__init__()
@@ -244,26 +252,26 @@ class AdditiveAttention(SourceAttention):
         self.scorer = Linear(d_model, 1, bias=False)
 
     def project(self, queries: Tensor) -> Tensor:
-        """W s_t."""
+        """Return W s_t."""
         out: Tensor = self.query(queries)
         return out
 
     def keys(self, memory: Tensor) -> Tensor:
-        """U h_i."""
+        """Return U h_i."""
         out: Tensor = self.key(memory)
         return out
 
     def score(self, queries_nTM: Tensor, keys_nSM: Tensor) -> Tensor:
-        """n T S."""
+        """See SourceAttention."""
         compared_nTSM = torch.tanh(queries_nTM[:, :, None] + keys_nSM[:, None])
         scores: Tensor = self.scorer(compared_nTSM)
         return scores.squeeze(-1)
 
 
 class RecurrentState(State):
-    """The states of all decoder layers for each hypothesis, and the source."""
+    """Hold the states of all decoder layers for each hypothesis, and the source."""
 
-    def __init__(self, hidden_BKJD: Tensor, memory: Memory) -> None:
+    def __init__(self, hidden_BKJD: Tensor, memory: EncodedSource) -> None:
         self.hidden_BKJD = hidden_BKJD
         self.memory = memory
 
@@ -285,14 +293,14 @@ class RecurrentState(State):
         return self
 
 
-def embed(pieces: Pieces, ids: Tensor, dropout: float) -> Tensor:
-    """Vectors of pieces, at the scale that keeps the gates neither shut nor open, with dropout."""
+def embed_pieces(pieces: TokenEmbedding, ids: Tensor, dropout: float) -> Tensor:
+    """Return vectors of pieces, scaled so that gates are neither shut nor open, with dropout."""
     x: Tensor = pieces(ids) * math.sqrt(pieces.embedding_dim)
     return F.dropout(x, dropout, dropout > 0)
 
 
 class Recurrent(Model):
-    """An encoder that reads the source into states, a decoder that starts from the last of them.
+    """Encode the source into states, and decode from the last of them.
 
     Without attention (Sutskever et al. 2014; Cho et al. 2014) the source is one vector c of width
     d_model, however long the sentence. The decoder's layers start from tanh(W c), and every
@@ -315,14 +323,16 @@ class Recurrent(Model):
         self.config = config
         self.vocabulary = vocabulary
         M, kind, attention = config.d_model, config.cell, config.source_attention
-        self.source_pieces = Pieces(vocabulary, M)
+        self.source_pieces = TokenEmbedding(vocabulary, M)
         shared = config.shared_embeddings
-        self.target_pieces = self.source_pieces if shared else Pieces(vocabulary, M)
+        self.target_pieces = self.source_pieces if shared else TokenEmbedding(vocabulary, M)
         self.encoder = nn.ModuleList(
-            Layer(kind, M, M) if attention == "none" else BothWays(kind, M)
+            RecurrentLayer(kind, M, M) if attention == "none" else BidirectionalLayer(kind, M)
             for _ in range(config.encoder_layers)
         )
-        self.decoder = nn.ModuleList(Layer(kind, M, M) for _ in range(config.decoder_layers))
+        self.decoder = nn.ModuleList(
+            RecurrentLayer(kind, M, M) for _ in range(config.decoder_layers)
+        )
         D = 2 * M if kind == "lstm" else M
         self.begin = nn.ModuleList(Linear(M, D) for _ in range(config.decoder_layers))
         self.source_attention: FixedVector | SourceAttention
@@ -333,10 +343,10 @@ class Recurrent(Model):
         else:
             self.source_attention = AdditiveAttention(M)
         self.output = Linear(2 * M, M)
-        self.projection = self.source_pieces if shared else Pieces(vocabulary, M)
+        self.projection = self.source_pieces if shared else TokenEmbedding(vocabulary, M)
 
-    def encode(self, source: Rows, sentences: Sentences) -> tuple[Tensor, Tensor]:
-        """The encoder's outputs, N M, and its last state of each sentence, B M."""
+    def encode(self, source: Rows, sentences: UnpackedSentences) -> tuple[Tensor, Tensor]:
+        """Return the encoder's outputs, N M, and its last state of each sentence, B M."""
         x = self._embed(self.source_pieces, sentences.gather(source.ids_RL))
         for layer in self.encoder:
             x, last_BM = layer(x, sentences)
@@ -345,42 +355,44 @@ class Recurrent(Model):
 
     def features(self, source: Rows, target: Rows) -> Tensor:
         """See Model."""
-        src, tgt = take_apart(source, target)
+        src, tgt = unpack(source, target)
         memory_NM, last_BM = self.encode(source, src)
         x = self._embed(self.target_pieces, tgt.gather(target.ids_RL))
         for layer, begin in zip(self.decoder, self.begin, strict=True):
             x, _ = layer(x, tgt, torch.tanh(begin(last_BM)))
             x = self._drop(x)
         context_NM = self.source_attention(x, tgt, memory_NM, src)
-        return tgt.put_back(self._attentional(context_NM, x))
+        return tgt.to_rows(self._attentional_vector(context_NM, x))
 
     def start(self, source: Rows) -> RecurrentState:
         """See Model."""
-        (src,) = take_apart(source)
+        (src,) = unpack(source)
         memory_NM, last_BM = self.encode(source, src)
         hidden_BJD = torch.stack([torch.tanh(begin(last_BM)) for begin in self.begin], 1)
-        return RecurrentState(hidden_BJD[:, None], self.source_attention.remember(memory_NM, src))
+        return RecurrentState(
+            hidden_BJD[:, None], self.source_attention.encode_source(memory_NM, src)
+        )
 
     def step(self, ids_BK: Tensor, state: State) -> tuple[Tensor, RecurrentState]:
         """See Model."""
         assert isinstance(state, RecurrentState)
         x = self._embed(self.target_pieces, ids_BK)
         hidden = []
-        for layer, old_BKD in zip(self._decoder(), state.hidden_BKJD.unbind(2), strict=True):
+        for layer, old_BKD in zip(self._decoder_layers(), state.hidden_BKJD.unbind(2), strict=True):
             x, new_BKD = layer.step(x, old_BKD)
             hidden.append(new_BKD)
         state.hidden_BKJD = torch.stack(hidden, 2)
-        context_BKM = self.source_attention.look(x, state.memory)
-        return self.log_probabilities(self._attentional(context_BKM, x)), state
+        context_BKM = self.source_attention.attend(x, state.memory)
+        return self.log_probabilities(self._attentional_vector(context_BKM, x)), state
 
-    def _decoder(self) -> list[Layer]:
-        return [layer for layer in self.decoder if isinstance(layer, Layer)]
+    def _decoder_layers(self) -> list[RecurrentLayer]:
+        return [layer for layer in self.decoder if isinstance(layer, RecurrentLayer)]
 
-    def _attentional(self, context: Tensor, x: Tensor) -> Tensor:
+    def _attentional_vector(self, context: Tensor, x: Tensor) -> Tensor:
         return torch.tanh(self.output(torch.cat([context, x.to(context.dtype)], -1)))
 
-    def _embed(self, pieces: Pieces, ids: Tensor) -> Tensor:
-        return embed(pieces, ids, self.config.dropout if self.training else 0.0)
+    def _embed(self, pieces: TokenEmbedding, ids: Tensor) -> Tensor:
+        return embed_pieces(pieces, ids, self.config.dropout if self.training else 0.0)
 
     def _drop(self, x: Tensor) -> Tensor:
         return F.dropout(x, self.config.dropout, self.training)

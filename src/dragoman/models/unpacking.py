@@ -1,4 +1,4 @@
-"""Packed rows taken apart into sentences, for models that read one position after another.
+"""Packed rows unpacked into sentences, for models that read one position after another.
 
 A recurrent layer knows no rows: it wants all first positions, then all second positions, and so
 on, of sentences from the longest to the shortest (torch's PackedSequence). In that order lie the N
@@ -19,56 +19,56 @@ from torch.nn.utils.rnn import PackedSequence
 
 from dragoman.models.api import Rows
 
-__all__ = ["Sentences", "similar", "take_apart"]
+__all__ = ["UnpackedSentences", "group_by_length", "unpack"]
 
 
 @dataclass(frozen=True, slots=True)
-class Sentences:
-    """Where the sentences of one side are: in the rows, and in the order of the N features."""
+class UnpackedSentences:
+    """Tell where the sentences of one side are: in the rows, and in the order of the N features."""
 
     shape: tuple[int, int]
-    """R and L of the rows."""
+    """These are R and L of the rows."""
     lengths_B: Tensor
-    """On the host."""
+    """They are on the host."""
     batch_sizes: Tensor
-    """`counts_T` on the host, where torch wants it."""
+    """This is `counts_T` on the host, where torch wants it."""
     counts_T: Tensor
-    """How many sentences have a first position, a second, …"""
+    """So many sentences have a first position, a second, …"""
     starts_T: Tensor
-    """Where the first positions begin among the N, the second, …"""
+    """Among the N, the first positions begin here, the second here, …"""
     longest_first_B: Tensor
-    """Which sentence is the longest, the second longest, …"""
+    """This orders the sentences: the longest, the second longest, …"""
     ranks_B: Tensor
-    """The inverse: which place each sentence has in that order."""
+    """This is the inverse: which place each sentence has in that order."""
     last_B: Tensor
-    """Where among the N the last position of each sentence is."""
+    """The last position of each sentence is here among the N."""
     places_N: Tensor
-    """Where in the rows, end to end, each feature is."""
+    """Each feature is here in the rows, laid end to end."""
     sentence_N: Tensor
-    """Which sentence each feature is of."""
+    """Each feature is of this sentence."""
     time_N: Tensor
-    """Which position of its sentence each feature is at."""
+    """Each feature is at this position of its sentence."""
 
     def gather(self, x_RL: Tensor) -> Tensor:
-        """N … from R L …"""
+        """Return N … of R L …"""
         return x_RL.flatten(0, 1).index_select(0, self.places_N)
 
-    def put_back(self, x_NM: Tensor) -> Tensor:
-        """R L M from N M; zeros at padding."""
+    def to_rows(self, x_NM: Tensor) -> Tensor:
+        """Return R L M of N M; zeros at padding."""
         R, L = self.shape
         rows = x_NM.new_zeros(R * L, x_NM.shape[-1]).index_copy(0, self.places_N, x_NM)
         return rows.view(R, L, -1)
 
     def pack(self, x_NM: Tensor) -> PackedSequence:
-        """As torch's recurrent layers read it; their states are B M in the order of sentences."""
+        """Return what torch's recurrent layers read; their states are B M by sentence."""
         return PackedSequence(x_NM, self.batch_sizes, self.longest_first_B, self.ranks_B)
 
     def pad(
         self, x_NM: Tensor, chosen_n: Tensor | None = None, length: int | None = None
     ) -> tuple[Tensor, Tensor]:
-        """n T M of some sentences, or all, and n T: which positions are real.
+        """Return n T M of some sentences, or all, and n T: which positions are real.
 
-        At the others is what lies there by chance.
+        The others hold arbitrary features.
         """
         ranks_n1 = (self.ranks_B if chosen_n is None else self.ranks_B[chosen_n])[:, None]
         places_nT = (ranks_n1 + self.starts_T[:length]).clamp(max=len(x_NM) - 1)
@@ -76,10 +76,10 @@ class Sentences:
         return x_nTM, ranks_n1 < self.counts_T[:length]
 
 
-def take_apart(*sides: Rows) -> list[Sentences]:
-    """The sentences of each side, in an order that all sides have in common: by row and number.
+def unpack(*sides: Rows) -> list[UnpackedSentences]:
+    """Return the sentences of each side, in one order: by row and number.
 
-    Waits for the device once. Rows that are all padding have no sentences; if there are none at
+    This waits for the device once. Rows that are all padding have no sentences; if there are none at
     all, the first position stands for one, so that gradients still have a way to every weight.
     """
     device = sides[0].ids_RL.device
@@ -87,15 +87,15 @@ def take_apart(*sides: Rows) -> list[Sentences]:
     numbers = [t.flatten() for side in sides for t in (side.segments_RL, side.positions_RL)]
     flat = torch.cat(numbers).cpu().split([len(n) for n in numbers])
     return [
-        _sentences(shape, flat[2 * i].view(shape), flat[2 * i + 1], device)
+        _unpack_side(shape, flat[2 * i].view(shape), flat[2 * i + 1], device)
         for i, shape in enumerate(shapes)
     ]
 
 
-def _sentences(
+def _unpack_side(
     shape: tuple[int, int], segments_RL: Tensor, positions: Tensor, device: torch.device
-) -> Sentences:
-    """All of this is on the host, where many small steps cost little."""
+) -> UnpackedSentences:
+    """Compute everything on the host, where many small steps cost little, then move it."""
     keys_RL = segments_RL.long()
     keys_RL = keys_RL + torch.arange(shape[0])[:, None] * (keys_RL.max() + 1)
     places = (segments_RL > 0).flatten().nonzero()[:, 0]
@@ -115,11 +115,13 @@ def _sentences(
     to_move = [counts_T, starts_T, longest_first_B, ranks_B, last_B]
     to_move += [places[order], sentence[order], time[order]]
     moved = torch.cat(to_move).to(device, non_blocking=True).split([len(t) for t in to_move])
-    return Sentences(shape, lengths_B, counts_T, *moved)
+    return UnpackedSentences(shape, lengths_B, counts_T, *moved)
 
 
-def similar(source: Sentences, target: Sentences, limit: int) -> Iterator[tuple[Tensor, int, int]]:
-    """All sentences in groups of similar lengths, with the longest target and source of each.
+def group_by_length(
+    source: UnpackedSentences, target: UnpackedSentences, limit: int
+) -> Iterator[tuple[Tensor, int, int]]:
+    """Yield groups of sentences of similar lengths, with the longest target and source of each.
 
     Sentences times both lengths is at most `limit`, unless a single sentence is above it.
     """
@@ -131,7 +133,7 @@ def similar(source: Sentences, target: Sentences, limit: int) -> Iterator[tuple[
     chosen_B = order_B.to(source.ranks_B.device, non_blocking=True)
     first = 0
     while first < len(order_B):
-        here = slice(first, first + max(1, limit // int(longest_2B[:, first].prod())))
-        T, S = lengths_2B[:, here].amax(1).tolist()
-        yield chosen_B[here], T, S
-        first = here.stop
+        group = slice(first, first + max(1, limit // int(longest_2B[:, first].prod())))
+        T, S = lengths_2B[:, group].amax(1).tolist()
+        yield chosen_B[group], T, S
+        first = group.stop

@@ -1,4 +1,4 @@
-"""A model's weights as a dictionary of tensors, each shared one once, and as a file."""
+"""Take a model's weights as a dictionary of tensors, each shared one once, and as a file."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = [
 
 
 def get_weights(model: nn.Module) -> dict[str, Tensor]:
-    """Every parameter by its first name; the tensors are the model's own."""
+    """Return every parameter by its first name; the tensors are the model's own."""
     return {name: parameter.detach() for name, parameter in model.named_parameters()}
 
 
@@ -57,11 +57,11 @@ def _check(model: nn.Module, weights: dict[str, Tensor], where: str) -> None:
 def check_shapes(
     found: Mapping[str, tuple[int, ...]], wanted: Mapping[str, tuple[int, ...]], *, where: str
 ) -> None:
-    """Refuse tensors of another model, naming the first that is too many, missing or misshapen."""
+    """Raise ModelError for tensors of another model, naming the first that does not fit."""
     for name in sorted(wanted.keys() | found.keys()):
         if wanted.get(name) != found.get(name):
             raise ModelError(
-                f"{where}: does not fit its config: {name} should be {_shape(wanted.get(name))} "
+                f"{where} does not fit its config: {name} should be {_shape(wanted.get(name))} "
                 f"and is {_shape(found.get(name))}; the files are of different models"
             )
 
@@ -71,7 +71,7 @@ def _shape(shape: tuple[int, ...] | None) -> str:
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
-    """The tensors of a safetensors file."""
+    """Return the tensors of a safetensors file."""
     try:
         tensors: dict[str, Tensor] = load_file(path)
     except FileNotFoundError:

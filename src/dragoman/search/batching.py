@@ -7,15 +7,22 @@ from collections.abc import Callable, Iterator, Sequence
 import torch
 
 from dragoman.models.api import Model, Rows
+from dragoman.search.allowed_outputs import Constraint
 from dragoman.search.options import Hypothesis
-from dragoman.search.search_space import Constraint
 from dragoman.text.special_tokens import BOS, EOS, PAD
 
-__all__ = ["Constrain", "Find", "by_length", "search_many", "source_rows", "target_rows"]
+__all__ = [
+    "MakeConstraint",
+    "SearchBatch",
+    "length_sorted_batches",
+    "search_in_batches",
+    "source_rows",
+    "target_rows",
+]
 
-Find = Callable[[Rows, list[list[int]] | None, Constraint | None], list[list[Hypothesis]]]
+SearchBatch = Callable[[Rows, list[list[int]] | None, Constraint | None], list[list[Hypothesis]]]
 """What searches one batch, with its prefixes and its constraint."""
-Constrain = Callable[[Sequence[int]], Constraint]
+MakeConstraint = Callable[[Sequence[int]], Constraint]
 """The constraint on a batch of these sentences."""
 
 
@@ -35,7 +42,7 @@ def _padded(sentences: list[list[int]], device: torch.device) -> Rows:
     return Rows.one_a_row(torch.tensor(ids, device=device), torch.tensor(lengths, device=device))
 
 
-def by_length(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:
+def length_sorted_batches(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:
     """Indices in batches of similar length, longest first; padded, a batch fits the budget."""
     order = sorted(range(len(lengths)), key=lambda i: -lengths[i])
     start = 0
@@ -46,19 +53,19 @@ def by_length(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:
 
 
 @torch.no_grad()
-def search_many(
+def search_in_batches(
     model: Model,
     sentences: Sequence[Sequence[int]],
-    find: Find,
+    find: SearchBatch,
     *,
     batch_tokens: int,
     prefixes: Sequence[list[int]] | None = None,
-    constrain: Constrain | None = None,
+    constrain: MakeConstraint | None = None,
 ) -> list[list[Hypothesis]]:
     """What `find` finds for every sentence, in their order; the longest go first."""
     device = next(model.parameters()).device
     results: list[list[Hypothesis]] = [[] for _ in sentences]
-    for indices in by_length([len(ids) for ids in sentences], batch_tokens):
+    for indices in length_sorted_batches([len(ids) for ids in sentences], batch_tokens):
         rows = source_rows([sentences[i] for i in indices], device)
         forced = None if prefixes is None else [prefixes[i] for i in indices]
         constraint = None if constrain is None else constrain(indices)

@@ -7,8 +7,6 @@ best: log-probabilities only fall and the penalty only grows, so whatever contin
 sum s scores at most s / penalty(longest). docs/search.md has the proof.
 """
 
-# B sentences still searched, K beams, C = 2 K candidates, N best finished, T pieces, V vocabulary
-
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -20,12 +18,56 @@ from torch import Tensor
 from torch.nn import functional
 
 from dragoman.models.api import Model, Rows
-from dragoman.search.options import Hypothesis, SearchOptions, checked, nothing
-from dragoman.search.ranking import best_of, penalty_table
-from dragoman.search.search_space import Constraint, Space
+from dragoman.search.allowed_outputs import AllowedOutputs, Constraint
+from dragoman.search.options import (
+    Hypothesis,
+    SearchOptions,
+    fallback_hypothesis,
+    length_penalty,
+    refuse_nan,
+)
 from dragoman.text.special_tokens import BOS, EOS, PAD
 
-__all__ = ["Choose", "beam_search"]
+__all__ = [
+    "Choose",
+    "beam_search",
+    "length_penalties",
+    "stable_topk",
+]
+
+
+# PART dragoman.search.ranking: Scores and the best of them, the same whatever the device, the
+# batch and the search.
+
+
+# B sentences, N candidates of each, C of them chosen
+
+
+def stable_topk(values_BN: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """The `count` greatest of each row and where they stood, best first, of equals the first."""
+    wanted = min(count, values_BN.shape[1])
+    # On CUDA topk chooses the first of equals, in any order. On the CPU it chooses any, which
+    # matters where the last one chosen equals the first one left out: rare, and seen by asking
+    # for one more.
+    spare = 0 if values_BN.is_cuda else min(1, values_BN.shape[1] - wanted)
+    top_BC, index_BC = values_BN.topk(wanted + spare, dim=1)
+    if spare:
+        last_B, next_B = top_BC[:, wanted - 1], top_BC[:, wanted]
+        if bool(((last_B == next_B) & (last_B > -torch.inf)).any()):
+            top_BC, index_BC = values_BN.sort(dim=1, descending=True, stable=True)
+    index_BC, order_BC = index_BC[:, :wanted].sort(dim=1)
+    top_BC, again_BC = top_BC.gather(1, order_BC).sort(dim=1, descending=True, stable=True)
+    return top_BC, index_BC.gather(1, again_BC)
+
+
+def length_penalties(longest: int, alpha: float, device: torch.device) -> Tensor:
+    """The length penalty of 0 to `longest` pieces; in double, so that all searches agree."""
+    values = [length_penalty(pieces, alpha) for pieces in range(longest + 1)]
+    return torch.tensor(values, dtype=torch.float64, device=device)
+
+
+# B sentences still searched, K beams, C = 2 K candidates, N best finished, T pieces, V vocabulary
+
 
 Choose = Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
 """From the log-probabilities of all candidates (B K V), the rows of the source they belong to (B)
@@ -105,12 +147,12 @@ def beam_search(
     are possible, and the prefix alone, with score −∞, where none is. Candidates are chosen by
     log-probability, unless `choose` does it.
     """
-    space = Space(source, model.targets, options, prefixes, constraint)
+    space = AllowedOutputs(source, model.targets, options, prefixes, constraint)
     if not space.sentences:
         return []
     results: list[list[Hypothesis]] = [[] for _ in space.sentences]
     device, beams = source.ids_RL.device, options.beam
-    penalties = penalty_table(max(space.ceilings), options.length_penalty, device)
+    penalties = length_penalties(max(space.ceilings), options.length_penalty, device)
     sentences = len(space.sentences)
     state = model.start(source).expand(beams)
     pool = Pool.empty(sentences, options.n_best, device)
@@ -126,7 +168,7 @@ def beam_search(
         totals_BKV = space.extensions(sums_BK, log_probs_BKV, ids_BKT)
         # No more than K of the best 2 K can be endings, which leaves K to go on.
         if choose is None:
-            best_BC, index_BC = best_of(totals_BKV.flatten(1), 2 * beams)
+            best_BC, index_BC = stable_topk(totals_BKV.flatten(1), 2 * beams)
         else:
             best_BC, index_BC = choose(totals_BKV, space.sentences_B, ids_BKT)
         parents_BC, pieces_BC = index_BC // model.targets, index_BC % model.targets
@@ -152,10 +194,12 @@ def beam_search(
         if any(done):
             found = pool.keep(done_B).hypotheses()
             for row, hypotheses in zip(_where(done, True), found, strict=True):
-                results[space.sentences[row]] = hypotheses or [nothing(space.prefixes[row])]
+                results[space.sentences[row]] = hypotheses or [
+                    fallback_hypothesis(space.prefixes[row])
+                ]
             rows = _where(done, False)
             if not rows:
-                return checked(results)
+                return refuse_nan(results)
             space.keep(rows)
             rows_B = torch.tensor(rows, device=device)
             state, pool, ended_B = state.keep(rows_B), pool.keep(rows_B), ended_B[rows_B]

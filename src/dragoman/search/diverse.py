@@ -16,10 +16,9 @@ import torch
 from torch import Tensor
 
 from dragoman.models.api import Model, Rows
-from dragoman.search.beam import beam_search
+from dragoman.search.allowed_outputs import Constraint
+from dragoman.search.beam import beam_search, stable_topk
 from dragoman.search.options import Hypothesis, SearchOptions
-from dragoman.search.ranking import best_of
-from dragoman.search.search_space import Constraint
 from dragoman.text.special_tokens import EOS
 
 __all__ = ["diverse_search"]
@@ -45,7 +44,7 @@ class Group:
                 ids = torch.tensor(list(pieces), device=totals_BKV.device)
                 price = torch.tensor([float(n) for n in pieces.values()], device=ids.device)
                 ranked_BKV[row, :, ids] -= self._diversity * price
-        _, index_BC = best_of(ranked_BKV.flatten(1), 2 * beams)
+        _, index_BC = stable_topk(ranked_BKV.flatten(1), 2 * beams)
         values_BC = totals_BKV.flatten(1).gather(1, index_BC)
         self._remember(sentences, place, (index_BC % vocabulary).tolist(), values_BC.tolist())
         return values_BC, index_BC

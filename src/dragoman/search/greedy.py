@@ -9,14 +9,20 @@ import torch
 from torch import Tensor
 
 from dragoman.models.api import Model, Rows
-from dragoman.search.options import Hypothesis, Limits, SearchOptions, checked, nothing
-from dragoman.search.ranking import penalty_table
-from dragoman.search.search_space import Constraint, Space
+from dragoman.search.allowed_outputs import AllowedOutputs, Constraint
+from dragoman.search.beam import length_penalties
+from dragoman.search.options import (
+    Hypothesis,
+    Limits,
+    SearchOptions,
+    fallback_hypothesis,
+    refuse_nan,
+)
 from dragoman.text.special_tokens import BOS, EOS
 
 __all__ = [
     "Choose",
-    "follow",
+    "extend_independently",
     "greedy_search",
 ]
 
@@ -34,15 +40,15 @@ and the pieces so far: the piece each path takes (B K)."""
 
 
 @torch.no_grad()
-def follow(
-    model: Model, source: Rows, space: Space, limits: Limits, paths: int, choose: Choose
+def extend_independently(
+    model: Model, source: Rows, space: AllowedOutputs, limits: Limits, paths: int, choose: Choose
 ) -> list[list[Hypothesis]]:
     """Extend `paths` hypotheses of each sentence by the chosen pieces until each has ended."""
     if not space.sentences:
         return []
     results: list[list[Hypothesis]] = [[] for _ in space.sentences]
     device, shape = source.ids_RL.device, (len(space.sentences), paths)
-    penalties = penalty_table(max(space.ceilings), limits.length_penalty, device)
+    penalties = length_penalties(max(space.ceilings), limits.length_penalty, device)
     state = model.start(source).expand(paths)
     ids_BKT = torch.zeros(*shape, 0, dtype=torch.int64, device=device)
     last_BK = torch.full(shape, BOS, dtype=torch.int64, device=device)
@@ -70,14 +76,14 @@ def follow(
         found = zip(*(column[done_B].tolist() for column in columns), strict=True)
         for row in (row for row, ended in enumerate(done) if ended):
             results[space.sentences[row]] = [
-                nothing(space.prefixes[row])
+                fallback_hypothesis(space.prefixes[row])
                 if score == -torch.inf
                 else Hypothesis(ids[:pieces], score, log_prob)
                 for ids, pieces, score, log_prob in zip(*next(found), strict=True)
             ]
         rows = [row for row, ended in enumerate(done) if not ended]
         if not rows:
-            return checked(results)
+            return refuse_nan(results)
         space.keep(rows)
         rows_B = torch.tensor(rows, device=device)
         state = state.keep(rows_B)
@@ -98,8 +104,8 @@ def greedy_search(
 
     The `beam`, `n_best` and `stop_early` of the options mean nothing here.
     """
-    space = Space(source, model.targets, options, prefixes, constraint)
-    return follow(model, source, space, options, 1, _likeliest)
+    space = AllowedOutputs(source, model.targets, options, prefixes, constraint)
+    return extend_independently(model, source, space, options, 1, _likeliest)
 
 
 def _likeliest(totals_BKV: Tensor, sentences_B: Tensor, length: int) -> Tensor:

@@ -14,9 +14,10 @@ __all__ = [
     "Limits",
     "SamplingOptions",
     "SearchOptions",
-    "checked",
+    "fallback_hypothesis",
     "length_penalty",
-    "nothing",
+    "longest_output",
+    "refuse_nan",
 ]
 
 
@@ -37,12 +38,24 @@ def length_penalty(pieces: int, alpha: float) -> float:
     return float(((5 + pieces + 1) / 6) ** alpha)
 
 
-def nothing(prefix: list[int]) -> Hypothesis:
+def longest_output(source_length: int, limits: Limits, least: int = 0) -> int:
+    """Return how many pieces an output may have, given how many its source has, EOS not counted.
+
+    That is `max_extra` more than the source, and at most `max_length`; but never fewer than
+    `min_length`, nor than the `least` that a prefix or a constraint needs.
+    """
+    longest = source_length + limits.max_extra
+    if limits.max_length is not None:
+        longest = min(longest, limits.max_length)
+    return max(longest, limits.min_length, least)
+
+
+def fallback_hypothesis(prefix: list[int]) -> Hypothesis:
     """What stands for a sentence of which no hypothesis is possible."""
     return Hypothesis(list(prefix), -math.inf, -math.inf)
 
 
-def checked(results: list[list[Hypothesis]]) -> list[list[Hypothesis]]:
+def refuse_nan(results: list[list[Hypothesis]]) -> list[list[Hypothesis]]:
     """The same, refused if the model did not compute numbers."""
     if any(math.isnan(hypothesis.score) for row in results for hypothesis in row):
         raise ModelError(
@@ -52,7 +65,7 @@ def checked(results: list[list[Hypothesis]]) -> list[list[Hypothesis]]:
     return results
 
 
-def _need(condition: bool, message: str) -> None:
+def _require(condition: bool, message: str) -> None:
     if not condition:
         raise ConfigError(message)
 
@@ -73,8 +86,8 @@ class Limits:
     def __post_init__(self) -> None:
         for name in ("length_penalty", "min_length", "max_extra"):
             value = getattr(self, name)
-            _need(value >= 0, f"search.{name} = {value} is too small; the least is 0")
-        _need(
+            _require(value >= 0, f"search.{name} = {value} is too small; the least is 0")
+        _require(
             self.max_length is None or self.max_length >= self.min_length,
             f"search.max_length = {self.max_length} is below search.min_length = "
             f"{self.min_length}; raise it",
@@ -98,19 +111,19 @@ class SearchOptions(Limits):
 
     def __post_init__(self) -> None:
         Limits.__post_init__(self)
-        _need(self.beam >= 1, f"search.beam = {self.beam} is too small; the least is 1")
-        _need(self.n_best >= 1, f"search.n_best = {self.n_best} is too small; the least is 1")
-        _need(
+        _require(self.beam >= 1, f"search.beam = {self.beam} is too small; the least is 1")
+        _require(self.n_best >= 1, f"search.n_best = {self.n_best} is too small; the least is 1")
+        _require(
             self.n_best <= self.beam,
             f"search.n_best = {self.n_best} is more than search.beam = {self.beam} can find; "
             f"try search.beam = {self.n_best}",
         )
-        _need(
+        _require(
             1 <= self.groups <= self.beam,
             f"search.groups = {self.groups} do not fit in search.beam = {self.beam}; "
             "each needs a hypothesis",
         )
-        _need(
+        _require(
             self.diversity >= 0, f"search.diversity = {self.diversity} is too small; the least is 0"
         )
 
@@ -141,11 +154,11 @@ class SamplingOptions(Limits):
 
     def __post_init__(self) -> None:
         Limits.__post_init__(self)
-        _need(self.samples >= 1, f"search.samples = {self.samples} is too small; the least is 1")
-        _need(
+        _require(self.samples >= 1, f"search.samples = {self.samples} is too small; the least is 1")
+        _require(
             self.temperature > 0,
             f"search.temperature = {self.temperature} must be above 0; for none, use a beam of 1",
         )
-        _need(self.top_k >= 0, f"search.top_k = {self.top_k} is too small; 0 means all pieces")
-        _need(0 < self.top_p <= 1, f"search.top_p = {self.top_p} must be above 0, and at most 1")
-        _need(self.seed >= 0, f"search.seed = {self.seed} is too small; the least is 0")
+        _require(self.top_k >= 0, f"search.top_k = {self.top_k} is too small; 0 means all pieces")
+        _require(0 < self.top_p <= 1, f"search.top_p = {self.top_p} must be above 0, and at most 1")
+        _require(self.seed >= 0, f"search.seed = {self.seed} is too small; the least is 0")

@@ -12,10 +12,10 @@ from torch.nn import functional
 from torch.nn.utils.rnn import pad_sequence
 
 from dragoman.models.api import Model, Rows
-from dragoman.search.greedy import follow
+from dragoman.search.allowed_outputs import AllowedOutputs, Constraint
+from dragoman.search.beam import stable_topk
+from dragoman.search.greedy import extend_independently
 from dragoman.search.options import Hypothesis, SamplingOptions
-from dragoman.search.ranking import best_of
-from dragoman.search.search_space import Constraint, Space
 
 __all__ = ["sample"]
 
@@ -33,20 +33,20 @@ def sample(
     Scores and log-probabilities are the model's own, whatever the temperature. A sentence's
     chance depends on the seed and on its own ids, so that batch-mates change nothing.
     """
-    space = Space(source, model.targets, options, prefixes, constraint)
+    space = AllowedOutputs(source, model.targets, options, prefixes, constraint)
     chances_BKT = _chances(source, space.ceilings, options)
 
     def choose(totals_BKV: Tensor, sentences_B: Tensor, length: int) -> Tensor:
         return draw(totals_BKV, chances_BKT[sentences_B, :, length], options)
 
-    return follow(model, source, space, options, options.samples, choose)
+    return extend_independently(model, source, space, options, options.samples, choose)
 
 
 def draw(totals_BKV: Tensor, chances_BK: Tensor, options: SamplingOptions) -> Tensor:
     """The piece where the cumulative probability first exceeds each chance of [0, 1): B K."""
     values_XC, index_XC = totals_BKV.flatten(0, 1), None
     if options.top_k > 0:
-        values_XC, index_XC = best_of(values_XC, options.top_k)
+        values_XC, index_XC = stable_topk(values_XC, options.top_k)
     elif options.top_p < 1:
         values_XC, index_XC = values_XC.sort(dim=1, descending=True, stable=True)
     # A total is the log-probability plus the same sum for all pieces, which softmax takes off.

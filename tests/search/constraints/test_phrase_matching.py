@@ -10,8 +10,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dragoman.config import TokenizerConfig
-from dragoman.search.constraints.phrase_matching import FOUND, START, Occurrence, occurs
-from dragoman.search.constraints.spelling import Spelling
+from dragoman.search.constraints.phrase_matching import (
+    FOUND,
+    START,
+    PhraseMatcher,
+    PieceSpelling,
+    contains_phrase,
+)
 from dragoman.text.tokenizer import Tokenizer
 
 
@@ -24,16 +29,16 @@ def tokenizer() -> Tokenizer:
 
 
 @cache
-def spelling() -> Spelling:
-    return Spelling.of(tokenizer(), len(tokenizer()))
+def spelling() -> PieceSpelling:
+    return PieceSpelling.of(tokenizer(), len(tokenizer()))
 
 
 @cache
-def automaton(phrase: str, whole_words: bool = True, apart: bool = False) -> Occurrence:
-    return Occurrence(phrase, spelling(), whole_words=whole_words, apart=apart)
+def automaton(phrase: str, whole_words: bool = True, apart: bool = False) -> PhraseMatcher:
+    return PhraseMatcher(phrase, spelling(), whole_words=whole_words, apart=apart)
 
 
-def follow(phrase: Occurrence, ids: list[int]) -> int:
+def follow(phrase: PhraseMatcher, ids: list[int]) -> int:
     state = START
     for piece in ids:
         state = phrase.after(state, piece)
@@ -71,7 +76,9 @@ def test_the_automaton_finds_what_is_in_the_text(
     phrase, ids = case
     text = tokenizer().decode(ids)
     found = automaton(phrase, whole_words)
-    assert found.ends(follow(found, ids)) == occurs(phrase, text, whole_words=whole_words), text
+    assert found.ends(follow(found, ids)) == contains_phrase(
+        phrase, text, whole_words=whole_words
+    ), text
 
 
 @settings(max_examples=300, deadline=None)
@@ -100,7 +107,7 @@ def test_with_as_many_pieces_as_are_needed_the_phrase_can_be_made_to_occur(
         assert int(needs_V[best]) <= left - 1
         ids, state = [*ids, best], found.after(state, best)
     assert found.ends(state)
-    assert occurs(phrase, tokenizer().decode(ids), whole_words=whole_words)
+    assert contains_phrase(phrase, tokenizer().decode(ids), whole_words=whole_words)
 
 
 def test_a_phrase_that_must_stand_apart_does_not_count_right_after_a_full_stop() -> None:
@@ -129,8 +136,8 @@ def test_a_phrase_that_must_stand_apart_does_not_count_right_after_a_full_stop()
 def test_whole_words_have_no_word_going_on_at_either_end(
     phrase: str, text: str, there: bool
 ) -> None:
-    assert occurs(phrase, text) is there
-    assert occurs(phrase, text, whole_words=False) is (phrase in text)
+    assert contains_phrase(phrase, text) is there
+    assert contains_phrase(phrase, text, whole_words=False) is (phrase in text)
 
 
 @pytest.mark.parametrize("gap", [" ", "  ", " \t\n", " \x00 ", "\u00a0", " \u2003\x07"])

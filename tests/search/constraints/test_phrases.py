@@ -7,32 +7,37 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dragoman.search import SamplingOptions, SearchOptions, banked_search, sample, search
-from dragoman.search.constraints.phrase_matching import Occurrence, occurs
-from dragoman.search.constraints.phrases import Lexical, Wanted
-from dragoman.search.constraints.spelling import Spelling
+from dragoman.search import SamplingOptions, SearchOptions, phrase_constrained_search, sample, search
+from dragoman.search.constraints.phrase_matching import (
+    PhraseMatcher,
+    PieceSpelling,
+    contains_phrase,
+)
+from dragoman.search.constraints.phrases import PhraseConstraint, PhraseRequirements
 
 from ..toy import FIRST, Toy, exhaustive, only, sources
 
 TEXTS = ["a", " a", "b", " ", ".", "ab"]
-SPELLING = Spelling([""] * FIRST + TEXTS, {})
+SPELLING = PieceSpelling([""] * FIRST + TEXTS, {})
 
 
 def text(ids: list[int]) -> str:
     return " ".join("".join(SPELLING.texts[i] for i in ids).split())
 
 
-def phrase(words: str, *, apart: bool = False) -> Occurrence:
-    return Occurrence(words, SPELLING, apart=apart)
+def phrase(words: str, *, apart: bool = False) -> PhraseMatcher:
+    return PhraseMatcher(words, SPELLING, apart=apart)
 
 
-def lexical(*wanted: Wanted) -> Lexical:
-    return Lexical(wanted, FIRST + len(TEXTS), torch.device("cpu"))
+def lexical(*wanted: PhraseRequirements) -> PhraseConstraint:
+    return PhraseConstraint(wanted, FIRST + len(TEXTS), torch.device("cpu"))
 
 
 def fits(ids: list[int], must: list[str], must_not: list[str]) -> bool:
     said = text(ids)
-    return all(occurs(p, said) for p in must) and not any(occurs(p, said) for p in must_not)
+    return all(contains_phrase(p, said) for p in must) and not any(
+        contains_phrase(p, said) for p in must_not
+    )
 
 
 CASES = [
@@ -50,19 +55,19 @@ def test_a_wide_enough_beam_finds_the_best_sequence_that_contains_the_phrases(
     must: list[str], must_not: list[str]
 ) -> None:
     options = SearchOptions(beam=1600, n_best=5, max_extra=1)
-    wanted = Wanted(tuple(map(phrase, must)), tuple(map(phrase, must_not)))
+    wanted = PhraseRequirements(tuple(map(phrase, must)), tuple(map(phrase, must_not)))
     for seed in range(2):
         model, source = Toy(seed, pieces=len(TEXTS)), sources(3)
         everything = exhaustive(model, source, options, ceiling=4, prefix=[])
         expected = [one for one in everything if fits(one.ids, must, must_not)][:5]
-        [found] = banked_search(model, source, options, lexical(wanted))
+        [found] = phrase_constrained_search(model, source, options, lexical(wanted))
         assert [one.ids for one in found] == [one.ids for one in expected]
         assert [one.score for one in found] == pytest.approx([one.score for one in expected])
 
 
 def test_what_contradicts_itself_is_found_impossible() -> None:
-    wanted = Wanted((phrase("a."),), (phrase("."),))
-    [[found]] = banked_search(Toy(0, pieces=6), sources(3), SearchOptions(), lexical(wanted))
+    wanted = PhraseRequirements((phrase("a."),), (phrase("."),))
+    [[found]] = phrase_constrained_search(Toy(0, pieces=6), sources(3), SearchOptions(), lexical(wanted))
     assert found.score == -torch.inf
 
 
@@ -81,9 +86,11 @@ def test_any_beam_satisfies_everything_in_every_hypothesis(
     seed: int, must: list[str], must_not: list[str], beam: int, max_extra: int, sharpness: float
 ) -> None:
     model, source = Toy(seed, pieces=len(TEXTS), sharpness=sharpness), sources(4, 1, 6)
-    wanted = Wanted(tuple(phrase(p, apart=True) for p in must), tuple(phrase(p) for p in must_not))
+    wanted = PhraseRequirements(
+        tuple(phrase(p, apart=True) for p in must), tuple(phrase(p) for p in must_not)
+    )
     options = SearchOptions(beam=wanted.beams(beam), n_best=beam, max_extra=max_extra)
-    for row in banked_search(model, source, options, lexical(wanted, wanted, wanted)):
+    for row in phrase_constrained_search(model, source, options, lexical(wanted, wanted, wanted)):
         assert row[0].score > -torch.inf
         for one in row:
             assert fits(one.ids, must, must_not), text(one.ids)
@@ -94,7 +101,7 @@ def test_any_beam_satisfies_everything_in_every_hypothesis(
 def test_what_must_not_be_there_is_in_no_search(seed: int, beam: int) -> None:
     model, source = Toy(seed, pieces=len(TEXTS), sharpness=1.0), sources(4, 7)
     banned = ["a", "b b", "."]
-    wanted = Wanted((), tuple(map(phrase, banned)))
+    wanted = PhraseRequirements((), tuple(map(phrase, banned)))
     constraint = lexical(wanted, wanted)
     found = search(model, source, SearchOptions(beam=beam, n_best=beam), constraint=constraint)
     found += sample(model, source, SamplingOptions(samples=3, seed=seed), constraint=constraint)
@@ -105,19 +112,23 @@ def test_what_must_not_be_there_is_in_no_search(seed: int, beam: int) -> None:
 
 
 def test_the_length_limit_is_raised_to_what_must_be_there() -> None:
-    wanted = Wanted((phrase("a b ab a b"),))
+    wanted = PhraseRequirements((phrase("a b ab a b"),))
     options = SearchOptions(beam=6, max_extra=0)
-    [[found]] = banked_search(Toy(1, pieces=6), sources(1), options, lexical(wanted))
-    assert occurs("a b ab a b", text(found.ids))
+    [[found]] = phrase_constrained_search(Toy(1, pieces=6), sources(1), options, lexical(wanted))
+    assert contains_phrase("a b ab a b", text(found.ids))
 
 
 def test_a_sentence_finds_the_same_whatever_its_neighbours_must_contain() -> None:
     model, source = Toy(3, pieces=len(TEXTS)), sources(4, 2, 6)
-    wanted = [Wanted((phrase("a b"),)), Wanted((phrase("b"),)), Wanted((phrase("ab"),))]
+    wanted = [
+        PhraseRequirements((phrase("a b"),)),
+        PhraseRequirements((phrase("b"),)),
+        PhraseRequirements((phrase("ab"),)),
+    ]
     options = SearchOptions(beam=8, n_best=2)
-    together = banked_search(model, source, options, lexical(*wanted))
+    together = phrase_constrained_search(model, source, options, lexical(*wanted))
     for row, one in enumerate(wanted):
-        [alone] = banked_search(model, only(source, row), options, lexical(one))
+        [alone] = phrase_constrained_search(model, only(source, row), options, lexical(one))
         assert [h.ids for h in alone] == [h.ids for h in together[row]]
 
 
@@ -126,20 +137,20 @@ def test_without_banks_a_phrase_is_put_off_and_costs_more() -> None:
     better = 0
     for seed in range(12):
         model, source = Toy(seed, pieces=len(TEXTS), sharpness=3.0), sources(5)
-        wanted = Wanted((phrase("a b", apart=True),))
+        wanted = PhraseRequirements((phrase("a b", apart=True),))
         options = SearchOptions(beam=6, max_extra=6)
-        [[banked]] = banked_search(model, source, options, lexical(wanted))
+        [[banked]] = phrase_constrained_search(model, source, options, lexical(wanted))
         [[plain]] = search(model, source, options, constraint=lexical(wanted))
-        assert occurs("a b", text(plain.ids))
+        assert contains_phrase("a b", text(plain.ids))
         better += banked.score > plain.score + 1e-6
         better -= banked.score < plain.score - 1e-6
     assert better >= 3
 
 
 def test_a_text_that_goes_on_must_not_end_in_the_beginning_of_a_phrase() -> None:
-    wanted = Wanted((), (phrase("a b"),), joint=" ")
+    wanted = PhraseRequirements((), (phrase("a b"),), joint=" ")
     for seed in range(20):
         model = Toy(seed, pieces=len(TEXTS), sharpness=1.0)
         options = SearchOptions(beam=4, n_best=4, max_extra=3)
         for one in search(model, sources(3), options, constraint=lexical(wanted))[0]:
-            assert not occurs("a b", f"{text(one.ids)} b")
+            assert not contains_phrase("a b", f"{text(one.ids)} b")

@@ -6,28 +6,113 @@ characters. A piece is several characters; one that spells a byte may be part of
 the automaton remembers such bytes until the character is whole or broken.
 """
 
-# Q states between characters, N kinds of characters, V vocabulary, L characters of a piece
-
 from __future__ import annotations
 
-from collections.abc import Callable
+import unicodedata
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import torch
 from torch import Tensor
 
-from dragoman.search.constraints.spelling import (
-    IGNORED,
-    OTHER,
-    POINT,
-    SPACE,
-    WORD,
-    Spelling,
-    is_word,
-    kind_of,
-)
+from dragoman.text.normalization import SPACE_MARK, collapse_spaces
+from dragoman.text.special_tokens import FIRST_PIECE
+from dragoman.text.tokenizer import Tokenizer
 
-__all__ = ["FOUND", "START", "Occurrence", "occurs"]
+__all__ = [
+    "FOUND",
+    "IGNORED",
+    "OTHER",
+    "POINT",
+    "SPACE",
+    "START",
+    "WORD",
+    "PhraseMatcher",
+    "PieceSpelling",
+    "character_kind",
+    "contains_phrase",
+    "is_word",
+]
+
+
+# PART dragoman.search.constraints.spelling: What every id of a vocabulary spells, so that a
+# text can be followed piece by piece.
+
+
+# V vocabulary, L characters of the longest piece
+
+
+IGNORED: Final = 0
+SPACE: Final = 1
+WORD: Final = 2
+OTHER: Final = 3
+POINT: Final = 4
+"""What closes: a word does not begin right after it."""
+
+_CLOSING: Final = frozenset(".,;:!?…)]}%»”、。，；：！？）」』")
+
+
+def is_word(character: str) -> bool:
+    """Whether it continues a word: letters, digits, the low line, and marks put on letters."""
+    return (
+        character.isalnum() or character == "_" or unicodedata.category(character).startswith("M")
+    )
+
+
+def character_kind(character: str) -> int:
+    """What `Tokenizer.decode` and word boundaries make of a character."""
+    if character.isspace():
+        return SPACE
+    if is_word(character):
+        return WORD
+    if character in _CLOSING:
+        return POINT
+    return OTHER if collapse_spaces(character) else IGNORED  # control characters are not decoded
+
+
+class PieceSpelling:
+    """The characters of every piece, and the byte of those that spell a byte."""
+
+    def __init__(self, texts: Sequence[str], bytes_: dict[int, int]) -> None:
+        """The text of each id, empty where it has none, and the id of each byte."""
+        self.texts: Sequence[str] = texts
+        self.bytes: dict[int, int] = bytes_
+        self.characters: list[str] = sorted({c for text in texts for c in text})
+        number = {c: n for n, c in enumerate(self.characters, 1)}
+        longest = max(map(len, self.texts))
+        rows = [[number[c] for c in t] + [0] * (longest - len(t)) for t in self.texts]
+        self.numbers_LV = torch.tensor(rows).T.contiguous()
+        """Place in `characters`, from 1, of each character; 0 after the last."""
+        self.kinds: list[int] = [IGNORED, *map(character_kind, self.characters)]
+        """Of each number."""
+        self._surfaces = set(self.texts) - {""}
+
+    @classmethod
+    def of(cls, tokenizer: Tokenizer, targets: int) -> PieceSpelling:
+        """Of the ids a search can produce: so many, from the first on."""
+        bytes_ = tokenizer.byte_ids
+        pieces = tokenizer.pieces(range(min(targets, len(tokenizer))))
+        texts = [
+            "" if i < FIRST_PIECE or i in bytes_ else piece.replace(SPACE_MARK, " ")
+            for i, piece in enumerate(pieces)
+        ]
+        numbers = {int(pieces[i][3:5], 16): i for i in sorted(bytes_)}
+        return cls(texts + [""] * (targets - len(texts)), numbers)
+
+    def fewest(self, text: str) -> list[int]:
+        """For every place of a text, its end included: the fewest pieces that spell the rest."""
+        ends = [0] * (len(text) + 1)
+        longest = len(self.numbers_LV)
+        for start in range(len(text) - 1, -1, -1):
+            ends[start] = len(text[start].encode()) + ends[start + 1]
+            for end in range(start + 1, min(len(text), start + longest) + 1):
+                if text[start:end] in self._surfaces:
+                    ends[start] = min(ends[start], 1 + ends[end])
+        return ends
+
+
+# Q states between characters, N kinds of characters, V vocabulary, L characters of a piece
+
 
 START: Final = 0
 FOUND: Final = 1
@@ -40,11 +125,11 @@ Matching = tuple[frozenset[int], int]
 """How many characters of the phrase the text ends in, every possibility; and the last kind."""
 
 
-class Occurrence:
+class PhraseMatcher:
     """Follows the text of a hypothesis and says whether a phrase has occurred in it."""
 
     def __init__(
-        self, phrase: str, spelling: Spelling, *, whole_words: bool = True, apart: bool = False
+        self, phrase: str, spelling: PieceSpelling, *, whole_words: bool = True, apart: bool = False
     ) -> None:
         """`phrase` is normalised; without `whole_words` it may be part of a longer word.
 
@@ -183,7 +268,7 @@ class Occurrence:
             return matches, last
         size = len(self.phrase)
         named = self._kinds[kind] if kind >= NAMED else None
-        coarse = kind_of(named) if isinstance(named, str) else kind
+        coarse = character_kind(named) if isinstance(named, str) else kind
         if size in matches and not (self._right and coarse == WORD):
             return None
         text = named if isinstance(named, str) else " " if kind == SPACE else ""
@@ -198,7 +283,7 @@ class Occurrence:
         return self._last[matching] not in self._before
 
     def _kind(self, character: str) -> int:
-        return self._kind_of.get(character, kind_of(character))
+        return self._kind_of.get(character, character_kind(character))
 
     # --- pieces ---
 
@@ -236,7 +321,7 @@ class Occurrence:
         return self._next[matching][self._kind(character)]
 
 
-def occurs(phrase: str, text: str, *, whole_words: bool = True) -> bool:
+def contains_phrase(phrase: str, text: str, *, whole_words: bool = True) -> bool:
     """Whether a phrase stands in a text, with no word going on at either end of it."""
     start = text.find(phrase)
     while start >= 0:

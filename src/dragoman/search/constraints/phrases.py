@@ -1,6 +1,6 @@
 """Phrases a translation must contain, and phrases it must not.
 
-`Lexical` keeps every hypothesis within reach of a good end: EOS only where all is as it must be,
+`PhraseConstraint` keeps every hypothesis within reach of a good end: EOS only where all is as it must be,
 and no piece that leaves too little room for what is still missing. That alone would put off every
 phrase to the last moment, so `Lexical.choose` shares the beam out between hypotheses that have
 come different distances (dynamic beam allocation, Post and Vilar 2018).
@@ -19,14 +19,19 @@ import torch
 from torch import Tensor
 
 from dragoman.errors import ConfigError
-from dragoman.search.constraints.phrase_matching import FOUND, START, Occurrence, occurs
-from dragoman.search.constraints.spelling import Spelling
-from dragoman.search.ranking import best_of
-from dragoman.search.search_space import Constraint
+from dragoman.search.allowed_outputs import Constraint
+from dragoman.search.beam import stable_topk
+from dragoman.search.constraints.phrase_matching import (
+    FOUND,
+    START,
+    PhraseMatcher,
+    PieceSpelling,
+    contains_phrase,
+)
 from dragoman.text.special_tokens import EOS
 from dragoman.text.tokenizer import Tokenizer
 
-__all__ = ["Lexical", "Phrases", "Wanted"]
+__all__ = ["PhraseAutomata", "PhraseConstraint", "PhraseRequirements"]
 
 LONGEST: Final = 400
 """Characters of a phrase."""
@@ -35,11 +40,11 @@ REMEMBERED: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class PhraseRequirements:
     """What one sentence must and must not contain."""
 
-    must: tuple[Occurrence, ...] = ()
-    must_not: tuple[Occurrence, ...] = ()
+    must: tuple[PhraseMatcher, ...] = ()
+    must_not: tuple[PhraseMatcher, ...] = ()
     joint: str | None = None
     """What stands between this text and one that follows it; None: nothing follows."""
 
@@ -53,19 +58,19 @@ class Wanted:
         return max(beam, self.pieces + 4) if self.must else beam
 
 
-class Phrases:
+class PhraseAutomata:
     """Phrases as automata, each made once."""
 
     def __init__(self, tokenizer: Tokenizer, targets: int, *, whole_words: bool = True) -> None:
         self._tokenizer, self._targets, self._whole = tokenizer, targets, whole_words
-        self._spelling: Spelling | None = None
-        self._known: dict[tuple[str, bool], Occurrence] = {}
+        self._spelling: PieceSpelling | None = None
+        self._known: dict[tuple[str, bool], PhraseMatcher] = {}
 
     @property
-    def spelling(self) -> Spelling:
+    def spelling(self) -> PieceSpelling:
         """Of the vocabulary."""
         if self._spelling is None:
-            self._spelling = Spelling.of(self._tokenizer, self._targets)
+            self._spelling = PieceSpelling.of(self._tokenizer, self._targets)
         return self._spelling
 
     def normalized(self, phrase: str, what: str) -> str:
@@ -83,38 +88,40 @@ class Phrases:
 
     def wanted(
         self, must: Iterable[str], must_not: Iterable[str], joint: str | None = None
-    ) -> Wanted:
+    ) -> PhraseRequirements:
         """What a sentence is asked for, unless it contradicts itself."""
         wanted = [self.normalized(phrase, "must") for phrase in dict.fromkeys(must)]
         banned = [self.normalized(phrase, "must not") for phrase in dict.fromkeys(must_not)]
         for phrase in wanted:
             for other in banned:
-                if occurs(other, phrase, whole_words=self._whole):
+                if contains_phrase(other, phrase, whole_words=self._whole):
                     raise ConfigError(
                         f"a translation cannot contain '{phrase}' and not contain '{other}'; "
                         "leave one out"
                     )
-        return Wanted(
+        return PhraseRequirements(
             tuple(self._automaton(phrase, apart=True) for phrase in dict.fromkeys(wanted)),
             tuple(self._automaton(phrase, apart=False) for phrase in dict.fromkeys(banned)),
             joint,
         )
 
-    def _automaton(self, phrase: str, *, apart: bool) -> Occurrence:
+    def _automaton(self, phrase: str, *, apart: bool) -> PhraseMatcher:
         key = phrase, apart
         if key not in self._known:
             if len(self._known) > REMEMBERED:
                 self._known.clear()
-            self._known[key] = Occurrence(
+            self._known[key] = PhraseMatcher(
                 phrase, self.spelling, whole_words=self._whole, apart=apart
             )
         return self._known[key]
 
 
-class Lexical(Constraint):
+class PhraseConstraint(Constraint):
     """The constraint on a batch, for `Space`; and how a beam is shared out, for `beam_search`."""
 
-    def __init__(self, wanted: Sequence[Wanted], targets: int, device: torch.device) -> None:
+    def __init__(
+        self, wanted: Sequence[PhraseRequirements], targets: int, device: torch.device
+    ) -> None:
         """`wanted` of each row of the source; `targets` is the size of the vocabulary."""
         self._wanted = wanted
         self._targets = targets
@@ -153,11 +160,11 @@ class Lexical(Constraint):
         beams = totals_BKV.shape[1]
         totals_BX, left_BX = totals_BKV.flatten(1), self._left_BKV.flatten(1)
         banks = [
-            best_of(totals_BX.masked_fill(left_BX != distance, -torch.inf), 2 * beams)
+            stable_topk(totals_BX.masked_fill(left_BX != distance, -torch.inf), 2 * beams)
             for distance in left_BX[totals_BX > -torch.inf].unique().tolist()
         ]
         if not banks:
-            return best_of(totals_BX, 2 * beams)
+            return stable_topk(totals_BX, 2 * beams)
         values_BRG = torch.stack([values for values, _ in banks], dim=2)
         index_BRG = torch.stack([index for _, index in banks], dim=2)
         values_BX, index_BX = values_BRG.flatten(1), index_BRG.flatten(1)
@@ -204,7 +211,7 @@ class Lexical(Constraint):
         return self._needs[key]
 
 
-def _left(must: Sequence[tuple[Occurrence, int]]) -> Tensor:
+def _left(must: Sequence[tuple[PhraseMatcher, int]]) -> Tensor:
     """After each next piece, how many pieces are enough for all phrases to occur.
 
     Either all that are missing are begun anew, one after another, or one that has begun is ended

@@ -19,7 +19,7 @@ from torch.nn import functional
 from dragoman.models.api import Model
 from dragoman.search.allowed_outputs import Constraint
 from dragoman.search.batching import MakeConstraint
-from dragoman.text.special_tokens import EOS, FIRST, PAD, UNK
+from dragoman.text.special_tokens import EOS, FIRST_PIECE, PAD, UNK
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.trees.grammar import (
     ACTION_GRAMMARS,
@@ -147,7 +147,7 @@ def tree_constraints(
         return TreeConstraint(
             to_parse.actions,
             [to_parse.words[row] for row in rows],
-            first=FIRST,
+            first=FIRST_PIECE,
             vocabulary=model.targets,
             announced=[to_parse.announced[row] for row in rows],
             device=device,

@@ -11,10 +11,10 @@ from torch import Tensor
 
 from dragoman.errors import DataError
 from dragoman.models.api import Rows
-from dragoman.search.options import Limits
+from dragoman.search.options import Limits, longest_output
 from dragoman.text.special_tokens import BOS, EOS, PAD, UNK
 
-__all__ = ["Constraint", "Space"]
+__all__ = ["AllowedOutputs", "Constraint"]
 
 NEVER: Final = (PAD, BOS, UNK)
 """No search produces these; a prefix may hold UNK."""
@@ -38,7 +38,7 @@ class Constraint(Protocol):
         """The fewest pieces that a row of the source can have; its ceiling is no lower."""
 
 
-class Space:
+class AllowedOutputs:
     """All sequences of `floors` to `ceilings` pieces that begin with their sentence's prefix.
 
     A floor or a prefix longer than the ceiling raises it, and so does a constraint.
@@ -59,11 +59,10 @@ class Space:
         self.sentences = list(range(len(lengths)))
         self.floors = [limits.min_length] * len(lengths)
         self.ceilings = [
-            max(
-                _ceiling(length - 1, limits),
-                limits.min_length,
-                len(prefix),
-                constraint.shortest(row) if constraint is not None else 0,
+            longest_output(
+                length - 1,
+                limits,
+                max(len(prefix), constraint.shortest(row) if constraint is not None else 0),
             )
             for row, (length, prefix) in enumerate(zip(lengths, self.prefixes, strict=True))
         ]
@@ -125,11 +124,6 @@ class Space:
         )
         totals_BKV.masked_fill_(inside_B11, -torch.inf)
         totals_BKV.scatter_(2, piece_BK1, forced_BK1)
-
-
-def _ceiling(source_pieces: int, limits: Limits) -> int:
-    ceiling = source_pieces + limits.max_extra
-    return ceiling if limits.max_length is None else min(ceiling, limits.max_length)
 
 
 def _check_prefixes(prefixes: list[list[int]], sentences: int, vocabulary: int) -> None:
