@@ -105,7 +105,7 @@ print(SubwordSampler(tokenizer, 0.3)(ids, 7))
 def test_forgetting_changes_nothing(bpe: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
     batch = ids(bpe, sentences(100))
     expected = SubwordSampler(bpe, 0.3)(batch, 1)
-    monkeypatch.setattr("dragoman.text.subword_sampling.REMEMBERED", 7)
+    monkeypatch.setattr("dragoman.text.subword_sampling.REMEMBERED_DRAWS", 7)
     sampler = SubwordSampler(bpe, 0.3)
     assert sampler(batch, 1) == expected
     assert len(sampler._drawn) <= 7

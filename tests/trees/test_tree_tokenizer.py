@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from dragoman.config import TokenizerConfig, TreesConfig
 from dragoman.errors import ConfigError, DataError, ModelError
 from dragoman.phrasebook import generate
-from dragoman.text.special_tokens import FIRST, UNK
+from dragoman.text.special_tokens import FIRST_PIECE, UNK
 from dragoman.text.tokenizer import Tokenizer, _fingerprint
-from dragoman.trees.bracketing import bracketing, parse_tree
+from dragoman.trees.bracketing import parse_tree, write_tree
 from dragoman.trees.linearization import LINEARISATIONS
 from dragoman.trees.tree import leaves
 from dragoman.trees.tree_tokenizer import TreeTokenizer, load_tokenizer
@@ -54,7 +54,7 @@ def test_a_tree_is_made_again_of_its_actions_and_words(order: str, collapse: boo
     tokenizer = learned(order, collapse)
     for (source, tree), ids in zip(PAIRS, tokenizer.encode_targets(TREES), strict=True):
         assert tokenizer.decode_target(ids, source) == tree
-        assert bracketing(tokenizer.tree(ids, source.split(" "))) == tree
+        assert write_tree(tokenizer.tree(ids, source.split(" "))) == tree
 
 
 def test_collapsing_makes_fewer_actions_of_more_kinds(order: str) -> None:
@@ -78,9 +78,9 @@ def test_targets_have_the_first_ids_and_sources_have_none_of_them(order: str) ->
     total, targets = tokenizer.sizes
     announcements = tokenizer.announcements
     assert total == len(tokenizer) == CONFIG.vocabulary + len(announcements)
-    assert targets == FIRST + len(tokenizer.actions) + len(announcements) < total
+    assert targets == FIRST_PIECE + len(tokenizer.actions) + len(announcements) < total
     actions = {id_ for ids in tokenizer.encode_targets(TREES) for id_ in ids}
-    assert actions <= set(range(FIRST, targets))
+    assert actions <= set(range(FIRST_PIECE, targets))
     sources = [source for source, tree in PAIRS if "⟦" not in source]
     pieces = {id_ for ids in tokenizer.encode_batch(sources) for id_ in ids}
     assert pieces <= set(range(targets, total))

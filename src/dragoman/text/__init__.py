@@ -1,1 +1,1 @@
-"""From text to pieces and back: normalisation and the tokeniser."""
+"""Here text becomes pieces and pieces text: normalisation, tokenisers, languages, sentences."""

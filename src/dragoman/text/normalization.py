@@ -1,4 +1,4 @@
-"""The one spelling of a text that Dragoman sees: `normalize`."""
+"""`normalize` gives a text the one spelling that Dragoman sees."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import re
 import unicodedata
 from typing import Final, Literal
 
-__all__ = ["SPACE_MARK", "Form", "normalize", "single_spaced"]
+__all__ = ["SPACE_MARK", "Form", "collapse_spaces", "normalize"]
 
 Form = Literal["nfc", "nfkc", "plain", "none"]
 
 SPACE_MARK: Final = "\u2581"
-"""SentencePiece's sign for a space; in a text it becomes a low line."""
+"""SentencePiece writes a space so; in a text it becomes a low line."""
 
 _UNICODE_FORM: dict[str, Literal["NFC", "NFKC"]] = {"nfc": "NFC", "nfkc": "NFKC", "plain": "NFC"}
 _PLAIN = str.maketrans(
@@ -20,14 +20,14 @@ _PLAIN = str.maketrans(
     | dict.fromkeys("‐‑‒–—―−", "-")
     | {"…": "..."}
 )
-"""Typographic quotation marks, apostrophes and dashes as a keyboard has them."""
+"""Maps typographic quotation marks, apostrophes and dashes to those a keyboard has."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 # C0, DEL and C1 without those that are white space (tab to carriage return, 1C to 1F, 85).
 _CONTROL = re.compile("[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]")
 
 
 def normalize(text: str, form: Form = "nfc") -> str:
-    """The text with one spelling for what looks alike; normalising again changes nothing.
+    """Return the text with one spelling for what looks alike; doing it again changes nothing.
 
     In this order: a lone surrogate becomes U+FFFD; control characters that are not white space
     go; U+2581 becomes "_"; the Unicode form is applied; with "plain", which is NFC otherwise,
@@ -44,11 +44,11 @@ def normalize(text: str, form: Form = "nfc") -> str:
             text = unicodedata.normalize(_UNICODE_FORM[form], text)
     if form == "plain":
         text = text.translate(_PLAIN)
-    return single_spaced(text)
+    return collapse_spaces(text)
 
 
-def single_spaced(text: str) -> str:
-    """Single spaces for every run of white space, none at the ends, no control characters."""
+def collapse_spaces(text: str) -> str:
+    """Make every run of white space one space, none at the ends; drop control characters."""
     if text.isprintable():
         if "  " not in text and text[:1] != " " and text[-1:] != " ":
             return text

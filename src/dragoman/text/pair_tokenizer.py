@@ -14,8 +14,8 @@ from typing import Any, ClassVar
 import sentencepiece
 
 from dragoman.errors import ModelError
-from dragoman.text.normalization import SPACE_MARK, Form, single_spaced
-from dragoman.text.special_tokens import FIRST, UNK
+from dragoman.text.normalization import SPACE_MARK, Form, collapse_spaces
+from dragoman.text.special_tokens import FIRST_PIECE, UNK
 from dragoman.text.tokenizer import Kind, Tokenizer
 
 __all__ = ["PairTokenizer"]
@@ -55,7 +55,7 @@ class PairTokenizer(Tokenizer):
 
     def normalize(self, text: str) -> str:
         """See Tokenizer; this changes only white space, for the models do the rest."""
-        return single_spaced(text.encode("utf-8", "replace").decode())
+        return collapse_spaces(text.encode("utf-8", "replace").decode())
 
     def encode(self, text: str) -> list[int]:
         """See Tokenizer."""
@@ -99,7 +99,7 @@ class PairTokenizer(Tokenizer):
     @cached_property
     def vocabulary(self) -> dict[str, int]:
         """See Tokenizer."""
-        return {piece: i for i, piece in enumerate(self._spelling) if i >= FIRST}
+        return {piece: i for i, piece in enumerate(self._spelling) if i >= FIRST_PIECE}
 
     @cached_property
     def symbols(self) -> list[str]:
@@ -109,7 +109,7 @@ class PairTokenizer(Tokenizer):
     @cached_property
     def _surfaces(self) -> list[bytes]:
         marks = [b""] * UNK + [" \u2047 ".encode()]
-        return marks + [p.replace(SPACE_MARK, " ").encode() for p in self._spelling[FIRST:]]
+        return marks + [p.replace(SPACE_MARK, " ").encode() for p in self._spelling[FIRST_PIECE:]]
 
 
 def _processor(model: bytes) -> Any:

@@ -1,15 +1,15 @@
-"""The ids every vocabulary begins with."""
+"""These are the ids every vocabulary begins with."""
 
 from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["BOS", "EOS", "FIRST", "PAD", "UNK"]
+__all__ = ["BOS", "EOS", "FIRST_PIECE", "PAD", "UNK"]
 
 PAD: Final = 0
 BOS: Final = 1
 EOS: Final = 2
 UNK: Final = 3
-"""Needed by SentencePiece; byte fallback keeps it from ever being produced."""
-FIRST: Final = 4
-"""The first that is none of these."""
+"""SentencePiece needs it; byte fallback keeps it from ever being produced."""
+FIRST_PIECE: Final = 4
+"""The first id that is none of these."""

@@ -27,7 +27,7 @@ import sentencepiece
 from dragoman.config import TokenizerConfig
 from dragoman.errors import ConfigError, DataError, ModelError
 from dragoman.system.atomic_files import atomic_write
-from dragoman.text.normalization import SPACE_MARK, Form, normalize, single_spaced
+from dragoman.text.normalization import SPACE_MARK, Form, collapse_spaces, normalize
 from dragoman.text.special_tokens import BOS, EOS, PAD, UNK
 
 __all__ = ["Kind", "Tokenizer", "read_tokenizer_settings"]
@@ -286,7 +286,7 @@ class Tokenizer:
         """Return the text of any ids as one line; marks are skipped, broken bytes become U+FFFD."""
         surfaces, size = self._surfaces, len(self._surfaces)
         data = b"".join([surfaces[i] for i in ids if 0 <= i < size])
-        return single_spaced(data.decode("utf-8", "replace"))
+        return collapse_spaces(data.decode("utf-8", "replace"))
 
     def decode_batch(self, batch: Iterable[Iterable[int]]) -> list[str]:
         """Return the texts of several sequences of ids."""
@@ -423,7 +423,7 @@ def _word_of_each_character(text: str) -> list[int]:
     words: list[int] = []
     number, inside = -1, False
     for character in text:
-        if single_spaced(character):
+        if collapse_spaces(character):
             number += not inside
             inside = True
         elif character.isspace():

@@ -1,1 +1,1 @@
-"""Trees: reading, cleaning, and writing them as sequences."""
+"""Here constituency trees are read, cleaned, written as sequences of actions, drawn and scored."""

@@ -1,4 +1,4 @@
-r"""Trees as text, in the Penn Treebank's brackets: ``(S (NP (DT the) (NN dog)) (VP (VBZ barks)))``.
+r"""Trees are read and written in the Penn Treebank's brackets, as in ``(S (NP …) (VP …))``.
 
 A round bracket cannot stand in a word, so ``-LRB-`` and ``-RRB-`` stand for it. ``-LSB-``,
 ``-RSB-``, ``-LCB-`` and ``-RCB-`` are read as square and curly brackets, which are written as they
@@ -19,10 +19,10 @@ from typing import Final, NamedTuple
 from dragoman.errors import DataError
 from dragoman.trees.tree import Leaf, Node, Tree
 
-__all__ = ["bracketing", "parse_tree", "pretty", "read_trees"]
+__all__ = ["parse_tree", "read_trees", "write_indented_tree", "write_tree"]
 
 _COMMENTS: Final = ("#", "%%", "*x*", "<")
-"""What starts a line between trees that is none: NEGRA's, Switchboard's, the Chinese treebank's."""
+"""Comments between trees start so in NEGRA, Switchboard and the Chinese treebank."""
 
 # A whole leaf, or what opens a constituent; or else a closing bracket or a word.
 _TOKEN: Final = re.compile(r"\(\s*+([^\s()]*+)(?:\s++([^\s()]++)\s*+\))?|(\)|[^\s()]++)", re.ASCII)
@@ -34,7 +34,7 @@ def read_trees(
     *,
     complain: Callable[[DataError], None] | None = None,
 ) -> Iterator[Tree]:
-    """Every tree in the lines, as it stands there; `name` is the file's, for messages.
+    """Yield every tree in the lines, as it stands there; `name` is the file's, for messages.
 
     A tree may go over several lines and several may stand on one. Lines between trees may be blank
     or comments. The bracket around ``( (S …))`` is a constituent with an empty label. With
@@ -51,7 +51,7 @@ def _read(
     *,
     ends_trees: bool = False,
 ) -> Iterator[Tree]:
-    """As `read_trees`, of numbered lines; one that starts with a bracket may end an open tree."""
+    """Read numbered lines; with `ends_trees`, one that starts with a bracket ends an open tree."""
     reader = _Reader()
     lost = False
     since: list[tuple[int, str]] = []  # the lines of the tree that is open
@@ -96,14 +96,14 @@ class _Open(NamedTuple):
 
 
 class _Reader:
-    """What is open between one line and the next."""
+    """Remember what is open between one line and the next."""
 
     def __init__(self) -> None:
         self.open: list[_Open] = []
         self.word = ""  # of a leaf whose closing bracket comes next
 
     def trees(self, line: str, number: int) -> Iterator[Tree]:
-        """The trees that end on this line."""
+        """Yield the trees that end on this line."""
         open_ = self.open
         for token in _TOKEN.finditer(line):
             tree: Tree
@@ -144,15 +144,15 @@ class _Reader:
 
 
 def parse_tree(text: str) -> Tree:
-    """The one tree in the text."""
+    """Return the one tree in the text."""
     trees = list(read_trees(text.split("\n"), "<text>"))
     if len(trees) != 1:
-        raise DataError(f"{len(trees)} trees where one is wanted; use read_trees for several")
+        raise DataError(f"expected one tree, found {len(trees)}; use read_trees for several")
     return trees[0]
 
 
-def bracketing(tree: Tree) -> str:
-    """The tree on one line; `parse_tree` gives it back exactly."""
+def write_tree(tree: Tree) -> str:
+    """Return the tree on one line, from which `parse_tree` reads it exactly."""
     parts: list[str] = []
     waiting: list[Tree | None] = [tree]  # None closes a bracket
     while waiting:
@@ -168,8 +168,8 @@ def bracketing(tree: Tree) -> str:
     return "".join(parts)[1:]
 
 
-def pretty(tree: Tree, width: int = 100) -> str:
-    """The tree over several lines, a constituent that does not fit on one with each child indented.
+def write_indented_tree(tree: Tree, width: int = 100) -> str:
+    """Return the tree over several lines; what does not fit on one has each child indented.
 
     Only a leaf, or the start of a constituent, that is itself too long goes beyond `width`.
     """
@@ -191,7 +191,7 @@ def pretty(tree: Tree, width: int = 100) -> str:
 
 
 def _short_constituents(tree: Tree, width: int) -> dict[int, str]:
-    """The bracketings of the constituents that have at most `width` characters, by their id."""
+    """Return, by id, the text of the constituents that have at most `width` characters."""
     nodes: list[Node] = []
     waiting = [tree]
     while waiting:
@@ -249,7 +249,7 @@ def _read_label(text: str) -> str:
 
 def _leaf(leaf: Leaf) -> str:
     if not leaf.tag:
-        raise DataError(f"the word '{leaf.word}' has no tag; a bracketing needs one, such as XX")
+        raise DataError(f"the word '{leaf.word}' has no tag; give it one, such as XX")
     return f"({_write_label(leaf.tag)} {_write_word(leaf.word)})"
 
 
@@ -257,7 +257,7 @@ def _write_word(word: str) -> str:
     if word.isalnum():
         return word
     if not _WRITABLE.fullmatch(word):
-        raise DataError(f"a word of a tree is not empty and has no white space, unlike {word!r}")
+        raise DataError(f"a word of a tree cannot be empty or have white space: {word!r}")
     return _TO_ESCAPE.sub(lambda match: _WORD_ESCAPES[match[0]], word)
 
 
@@ -265,7 +265,7 @@ def _write_label(label: str) -> str:
     if label.isalnum() or not label:
         return label
     if not _WRITABLE.fullmatch(label):
-        raise DataError(f"a label of a tree has no white space, unlike {label!r}")
+        raise DataError(f"a label of a tree cannot have white space: {label!r}")
     return re.sub(r"[\\()]", lambda match: _LABEL_ESCAPES[match[0]], label)
 
 

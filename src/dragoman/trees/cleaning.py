@@ -1,6 +1,6 @@
-"""What a treebank annotates and a parser does not: traces, function tags, the outermost bracket.
+"""Trees are cleaned of what parsers do not learn: traces, function tags, the outermost bracket.
 
-Also unary chains as one constituent and back: ``(S (VP …))`` is ``(S+VP …)``.
+Unary chains are made one constituent and restored: ``(S (VP …))`` becomes ``(S+VP …)``.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from typing import Final, TypeGuard
 
 from dragoman.trees.tree import Leaf, Node, Tree
 
-__all__ = ["OUTER_LABELS", "clean", "collapse_unary", "restore_unary", "with_root"]
+__all__ = ["OUTER_LABELS", "add_root", "clean_tree", "collapse_unary", "restore_unary"]
 
 OUTER_LABELS: Final = frozenset({"", "ROOT", "TOP", "S1", "VROOT"})
-"""Of the bracket that treebanks and parsers put around a whole sentence."""
+"""The labels of the bracket that treebanks and parsers put around a whole sentence."""
 
 _TRACE: Final = "-NONE-"
 _BARE: Final = re.compile("[^-=]+")
 
 
-def clean(tree: Tree) -> Node | None:
-    """The tree as parsers learn it, or None if it holds nothing but traces.
+def clean_tree(tree: Tree) -> Node | None:
+    """Return the tree as parsers learn it, or None if it holds nothing but traces.
 
     Traces go, and the constituents that held nothing else. Labels and tags end before their first
     hyphen or equals sign, as EVALB has it, unless that is how they start: NP-SBJ-1 and NP=2 are NP;
@@ -30,16 +30,16 @@ def clean(tree: Tree) -> Node | None:
     several, or one word alone, there is one labelled TOP, which EVALB does not count. A constituent
     over one of its own label stays: EVALB counts both.
     """
-    found = _rebuilt(tree, _cleaned_leaf, _cleaned_node)
+    found = _rebuild(tree, _clean_leaf, _clean_node)
     while _is_outer(found) and isinstance(found.children[0], Node) and len(found.children) == 1:
         found = found.children[0]
     if _is_outer(found) or isinstance(found, Leaf):
-        return with_root(found)
+        return add_root(found)
     return found
 
 
-def with_root(tree: Tree, label: str = "TOP") -> Node:
-    """The tree within an outermost bracket, as EVALB expects it; one it has already is relabelled.
+def add_root(tree: Tree, label: str = "TOP") -> Node:
+    """Put the tree in an outermost bracket, as EVALB expects it; relabel one it has already.
 
     Without a label, "", it is the Penn Treebank's own.
     """
@@ -50,14 +50,14 @@ def _is_outer(tree: Tree | None) -> TypeGuard[Node]:
     return isinstance(tree, Node) and tree.label in OUTER_LABELS
 
 
-def _cleaned_leaf(leaf: Leaf) -> Leaf | None:
+def _clean_leaf(leaf: Leaf) -> Leaf | None:
     if leaf.tag == _TRACE:
         return None
     tag = _bare(leaf.tag)
     return leaf if tag == leaf.tag else Leaf(tag, leaf.word)
 
 
-def _cleaned_node(label: str, children: tuple[Tree, ...]) -> Node | None:
+def _clean_node(label: str, children: tuple[Tree, ...]) -> Node | None:
     return Node(_bare(label), children) if children else None
 
 
@@ -68,7 +68,7 @@ def _bare(label: str) -> str:
 
 
 def collapse_unary(tree: Tree) -> Tree:
-    r"""The tree with each chain of constituents as one: ``(S (VP (VB Go)))`` is ``(S+VP (VB Go))``.
+    r"""Make each chain of constituents one: ``(S (VP (VB Go)))`` becomes ``(S+VP (VB Go))``.
 
     Words keep their tags. A label's own plus is spelled ``\p`` and its backslash ``\\``, in every
     label of the tree, so that `restore_unary` is exact.
@@ -81,11 +81,11 @@ def collapse_unary(tree: Tree) -> Tree:
                 return Node(f"{label}+{below}", grandchildren)
         return Node(label, children)
 
-    return _whole(_rebuilt(tree, lambda leaf: leaf, join))
+    return _not_none(_rebuild(tree, lambda leaf: leaf, join))
 
 
 def restore_unary(tree: Tree) -> Tree:
-    """The tree that `collapse_unary` made this one of."""
+    """Return the tree that `collapse_unary` made this one of."""
 
     def split(label: str, children: tuple[Tree, ...]) -> Node:
         first, *below = label.split("+")
@@ -93,21 +93,21 @@ def restore_unary(tree: Tree) -> Tree:
             children = (Node(_plain(one), children),)
         return Node(_plain(first), children)
 
-    return _whole(_rebuilt(tree, lambda leaf: leaf, split))
+    return _not_none(_rebuild(tree, lambda leaf: leaf, split))
 
 
 def _plain(label: str) -> str:
     return re.sub(r"\\([\\p])", lambda match: "+" if match[1] == "p" else "\\", label)
 
 
-def _rebuilt(
+def _rebuild(
     tree: Tree,
     of_leaf: Callable[[Leaf], Leaf | None],
     of_node: Callable[[str, tuple[Tree, ...]], Node | None],
 ) -> Tree | None:
-    """The tree made again from below, a constituent of its label and its new children.
+    """Make the tree again from below, each constituent of its label and its new children.
 
-    What becomes None goes; children may then be none at all.
+    What becomes None is dropped; there may then be no children at all.
     """
     levels: list[list[Tree]] = [[]]  # the new children of what is open
     open_: list[str] = []
@@ -126,6 +126,6 @@ def _rebuilt(
     return levels[0][0] if levels[0] else None
 
 
-def _whole(tree: Tree | None) -> Tree:
+def _not_none(tree: Tree | None) -> Tree:
     assert tree is not None  # nothing was taken out
     return tree

@@ -1,4 +1,4 @@
-"""Trees as people draw them: for a terminal, and as an SVG picture.
+"""Trees are drawn as people draw them, for a terminal or as an SVG picture.
 
 A tree may be as deep as a sentence is long, so nothing here recurses.
 """
@@ -27,8 +27,8 @@ def tree_text(tree: Tree, width: int = 100) -> str:
     Where it fits, the root is above and the sentence is the last line. Where not, the root is at
     the left, and the sentence is read downwards.
     """
-    boxes = _arranged(tree, cell_len, gap=2)
-    return _downwards(boxes) if boxes[0].width <= width else _sideways(tree, width)
+    boxes = _arrange(tree, cell_len, gap=2)
+    return _draw_downwards(boxes) if boxes[0].width <= width else _draw_sideways(tree, width)
 
 
 def tree_svg(tree: Tree) -> str:
@@ -37,7 +37,7 @@ def tree_svg(tree: Tree) -> str:
     The picture has a ground of its own, light or dark as its viewer prefers. The same tree is
     always the same text.
     """
-    boxes = _arranged(tree, _pixels, gap=16)
+    boxes = _arrange(tree, _pixels, gap=16)
     bottom = _Y + max(box.depth for box in boxes) * _STEP
     width, height = boxes[0].width + 2 * _EDGE, bottom + _WORD + _EDGE
     lines, texts = [], []
@@ -73,7 +73,7 @@ def tree_svg(tree: Tree) -> str:
 
 @dataclass(slots=True, eq=False, repr=False)
 class _Box:
-    """A constituent, or a word under its tag, and the room it takes with all that is below it."""
+    """Hold a constituent, or a word under its tag, and the room it takes with all below it."""
 
     label: str
     word: str | None
@@ -83,15 +83,15 @@ class _Box:
     left: int = 0
     width: int = 0
     middle: int = 0
-    """Where the label stands, from the left of the room."""
+    """Where the label stands, from the left edge of this box."""
 
     @property
     def x(self) -> int:
-        """Where the label stands in the drawing."""
+        """Return where the label stands in the drawing."""
         return self.left + self.middle
 
 
-def _arranged(tree: Tree, measure: Callable[[str], int], gap: int) -> list[_Box]:
+def _arrange(tree: Tree, measure: Callable[[str], int], gap: int) -> list[_Box]:
     """Put each constituent above the middle of its children; parents first, the root at 0."""
     boxes = _boxes(tree)
     for box in reversed(boxes):  # children before their parent
@@ -139,7 +139,7 @@ def _printable(text: str) -> str:
 _UNDER_LABEL: Final = {"─": "┴", "┌": "├", "┬": "┼", "┐": "┤"}
 
 
-def _downwards(boxes: list[_Box]) -> str:
+def _draw_downwards(boxes: list[_Box]) -> str:
     bottom = 2 * max(box.depth for box in boxes)  # a row of labels, a row of lines
     rows = [[" "] * boxes[0].width for _ in range(bottom + 2)]
 
@@ -171,8 +171,8 @@ def _join(row: list[str], below: list[int], above: int) -> None:
     row[above] = _UNDER_LABEL[row[above]]
 
 
-def _sideways(tree: Tree, width: int) -> str:
-    """A line for each word and constituent, or for a constituent with the words it is made of."""
+def _draw_sideways(tree: Tree, width: int) -> str:
+    """Draw each word and constituent, or a constituent with just words, on a line of its own."""
     lines = []
     waiting = [(tree, "", "")]
     while waiting:
@@ -229,7 +229,7 @@ _BROAD: Final = frozenset("mwMW%@&")
 
 
 def _pixels(text: str) -> int:
-    """How wide a text is, guessed for the sans serif faces that are common."""
+    """Guess how wide a text is in the sans serif faces that are common."""
     cells = cell_len(text)
     if cells != len(text):  # wide letters, or some that combine
         return 8 * cells

@@ -1,4 +1,4 @@
-"""How well predicted trees match gold ones, counted by EVALB's rules.
+"""EVALB's rules count how well predicted trees match gold ones.
 
 EVALB (Sekine and Collins, 1997) is what F1 on the Penn Treebank means. A bracket is a constituent:
 its label and the words it spans; tags are not brackets. docs/brackets.md states the rules.
@@ -31,21 +31,22 @@ __all__ = [
 Pairs: TypeAlias = tuple[tuple[str, str], ...]
 
 _VERSION: Final = 1
-"""Of the rules: a figure made by others is another figure."""
+"""The version of the rules; a score by other rules is another score."""
 _FUNCTION: Final = re.compile("[-=].*", re.DOTALL)  # NP-SBJ and NP=2 are NP
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EvalbParameters:
-    """What counts as a bracket, and as the same; by default everything, and only what is equal."""
+    """Say what counts as a bracket (by default all), and what as equal (by default no more)."""
 
     delete_labels: tuple[str, ...] = ()
     """A word with such a tag is taken out; a constituent loses its bracket, not its words."""
     delete_labels_for_length: tuple[str, ...] = ()
     """A word with such a tag does not make its sentence longer."""
     equal_labels: Pairs = ()
-    """Taken pair by pair: A = B and B = C do not make A = C. Tags are compared by them too."""
+    """Labels that count as equal, pair by pair: A = B and B = C do not make A = C. Tags too."""
     equal_words: Pairs = ()
+    """Words that count as equal, pair by pair."""
     labelled: bool = True
     """Whether a bracket needs the right label to be right."""
     cutoff_length: int = 40
@@ -56,7 +57,7 @@ class EvalbParameters:
 
     @property
     def signature(self) -> str:
-        """The rules in one line, for a figure to carry."""
+        """Return the rules in one line, for a score to carry."""
         rules = "prm:COLLINS"
         if replace(self, gold_punctuation=False) != COLLINS:
             rules = "|".join(
@@ -132,10 +133,10 @@ def _pairs(values: list[str]) -> Pairs:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SentenceBrackets:
-    """The counts of one sentence; those after `unscored` are 0 unless it was scored."""
+    """Hold the counts of one sentence; those after `unscored` are 0 unless it was scored."""
 
     line: int
-    """From 1."""
+    """The sentence's number, from 1."""
     status: Literal["scored", "error", "skipped"]
     reason: str = ""
     """Why it was not scored."""
@@ -150,25 +151,25 @@ class SentenceBrackets:
     crossing: int = 0
     """Predicted brackets that share words with a gold bracket, neither being within the other."""
     words: int = 0
-    """Those that were not taken out."""
+    """Words that were not taken out."""
     tags: int = 0
     """Words with the right tag."""
 
     @property
     def complete(self) -> bool:
-        """Whether every bracket is right and none is missing."""
+        """Return whether every bracket is right and none is missing."""
         return self.gold == self.predicted == self.matched
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BracketFigures:
-    """What EVALB prints of a set of sentences, in percent; 0 where there is nothing to count."""
+    """Hold what EVALB prints of a set of sentences, in percent; 0 where nothing is counted."""
 
     sentences: int
     errors: int
     """Sentences whose words differ from the gold tree's. They count in no figure below."""
     skipped: int
-    """Sentences without a prediction, or without a word left in it. Nor do these count."""
+    """Sentences without a prediction, or without a word left in it. These do not count either."""
     gold: int
     predicted: int
     matched: int
@@ -184,8 +185,8 @@ class BracketFigures:
     tagging_accuracy: float
 
     @classmethod
-    def of(cls, sentences: Sequence[SentenceBrackets]) -> BracketFigures:
-        """Brackets and words are added up over the sentences before they are divided."""
+    def from_sentences(cls, sentences: Sequence[SentenceBrackets]) -> BracketFigures:
+        """Add up brackets and words over the sentences, then divide."""
         scored = [one for one in sentences if one.status == "scored"]
         gold, predicted, matched, words, tags = (
             sum(getattr(one, name) for one in scored)
@@ -211,27 +212,27 @@ class BracketFigures:
 
 @dataclass(frozen=True, slots=True)
 class BracketScores:
-    """The figures of a test set, and the counts of every sentence in it."""
+    """Hold the figures of a test set, and the counts of every sentence in it."""
 
     parameters: EvalbParameters
     all: BracketFigures
     short: BracketFigures
-    """Of the sentences of up to `cutoff_length` words."""
+    """The figures of the sentences of up to `cutoff_length` words."""
     sentences: tuple[SentenceBrackets, ...]
 
     @property
     def f1(self) -> float:
-        """Of all sentences that were scored."""
+        """Return F1 over all sentences that were scored."""
         return self.all.f1
 
     @property
     def left_out(self) -> list[SentenceBrackets]:
-        """The sentences that could not be scored, each with its reason."""
+        """Return the sentences that could not be scored, each with its reason."""
         return [one for one in self.sentences if one.status != "scored"]
 
     @property
     def f1_all_lines(self) -> float:
-        """F1 if a sentence left out were one of which no bracket was found.
+        """Return F1 as if no bracket had been found in the sentences left out.
 
         EVALB has no such figure. It tells a parser that answers seldom but well from others.
         """
@@ -239,7 +240,7 @@ class BracketScores:
         return _percent(2 * self.all.matched, self.all.gold + missed + self.all.predicted)
 
     def to_json(self, *, sentences: bool = False) -> dict[str, Any]:
-        """What `json.dumps` takes; every sentence's counts on request."""
+        """Return what `json.dumps` takes, with every sentence's counts on request."""
         table = {
             "signature": self.parameters.signature,
             **asdict(self.all),
@@ -296,23 +297,26 @@ def score_trees(
     )
     short = [one for one in sentences if one.length <= parameters.cutoff_length]
     return BracketScores(
-        parameters, BracketFigures.of(sentences), BracketFigures.of(short), sentences
+        parameters,
+        BracketFigures.from_sentences(sentences),
+        BracketFigures.from_sentences(short),
+        sentences,
     )
 
 
 @dataclass(frozen=True, slots=True)
-class _Counted:
-    """What is left of a tree to be counted."""
+class _CountedTree:
+    """Hold the words and brackets of a tree that count."""
 
     words: list[Leaf]
     brackets: list[Span]
     length: int
 
     @classmethod
-    def of(
+    def from_tree(
         cls, tree: Tree | None, parameters: EvalbParameters, like: Tree | None = None
-    ) -> _Counted:
-        """Of a tree; what is taken out goes by the tags of `like`, if it has as many words."""
+    ) -> _CountedTree:
+        """Take out what does not count, by the tags of `like` if it has as many words."""
         if tree is None:
             return cls([], [], 0)
         every = list(leaves(tree))
@@ -338,10 +342,10 @@ class _Counted:
 def _compare(
     line: int, right: Tree, guess: Tree | None, parameters: EvalbParameters
 ) -> SentenceBrackets:
-    gold = _Counted.of(right, parameters)
+    gold = _CountedTree.from_tree(right, parameters)
     like = right if parameters.gold_punctuation else None
-    predicted = _Counted.of(guess, parameters, like)
-    if problem := _problem(gold, guess, predicted, parameters):
+    predicted = _CountedTree.from_tree(guess, parameters, like)
+    if problem := _find_problem(gold, guess, predicted, parameters):
         return SentenceBrackets(
             line=line,
             status="error" if predicted.words else "skipped",
@@ -355,8 +359,8 @@ def _compare(
         length=gold.length,
         gold=len(gold.brackets),
         predicted=len(predicted.brackets),
-        matched=_matched(gold.brackets, predicted.brackets, parameters),
-        crossing=_crossing(gold, predicted),
+        matched=_count_matched(gold.brackets, predicted.brackets, parameters),
+        crossing=_count_crossing(gold, predicted),
         words=len(gold.words),
         tags=sum(
             _same(right.tag, found.tag, parameters.equal_labels)
@@ -365,8 +369,8 @@ def _compare(
     )
 
 
-def _problem(
-    gold: _Counted, guess: Tree | None, predicted: _Counted, parameters: EvalbParameters
+def _find_problem(
+    gold: _CountedTree, guess: Tree | None, predicted: _CountedTree, parameters: EvalbParameters
 ) -> str:
     if guess is None:
         return "no tree"
@@ -381,8 +385,8 @@ def _problem(
     return ""
 
 
-def _matched(gold: list[Span], predicted: list[Span], parameters: EvalbParameters) -> int:
-    """In EVALB's order, which tells where equal labels are not transitive: parents first."""
+def _count_matched(gold: list[Span], predicted: list[Span], parameters: EvalbParameters) -> int:
+    """Count matches in EVALB's order, parents first: equal labels need not be transitive."""
     waiting: defaultdict[tuple[int, int], list[str]] = defaultdict(list)
     for label, start, end in predicted:
         waiting[start, end].append(label)
@@ -396,8 +400,8 @@ def _matched(gold: list[Span], predicted: list[Span], parameters: EvalbParameter
     return matched
 
 
-def _crossing(gold: _Counted, predicted: _Counted) -> int:
-    """A bracket crosses a gold one if and only if it crosses the innermost around its own edge."""
+def _count_crossing(gold: _CountedTree, predicted: _CountedTree) -> int:
+    """Count crossing brackets: one crosses if it crosses the innermost gold one around its edge."""
     whole = Span("", 0, len(gold.words))
     innermost = [whole] * (len(gold.words) + 1)  # that has this gap between words inside it
     for bracket in gold.brackets:  # parents come first, children write over them

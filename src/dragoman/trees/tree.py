@@ -1,4 +1,4 @@
-"""Constituency trees: words under tags, tags under labels.
+"""A constituency tree has words under tags, and tags under labels.
 
 A tree may be as deep as a sentence is long, so nothing here recurses.
 """
@@ -14,16 +14,16 @@ __all__ = ["Leaf", "Node", "Span", "Tree", "leaves", "spans"]
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """A word and its part of speech."""
+    """Hold a word and its part of speech."""
 
     tag: str
     word: str
-    """As the text has it: brackets are not escaped."""
+    """The word as the text has it: brackets are not escaped."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Node:
-    """A constituent; it has at least one child."""
+    """Hold a constituent, which has at least one child."""
 
     label: str
     children: tuple[Tree, ...]
@@ -33,7 +33,7 @@ Tree: TypeAlias = Leaf | Node
 
 
 class Span(NamedTuple):
-    """A constituent by where it stands: the words from `start` until before `end`."""
+    """Hold a constituent by where it stands: the words from `start` until before `end`."""
 
     label: str
     start: int
@@ -41,7 +41,7 @@ class Span(NamedTuple):
 
 
 def leaves(tree: Tree) -> Iterator[Leaf]:
-    """From left to right."""
+    """Yield the leaves from left to right."""
     waiting = [tree]
     while waiting:
         one = waiting.pop()
@@ -52,7 +52,7 @@ def leaves(tree: Tree) -> Iterator[Leaf]:
 
 
 def spans(tree: Tree) -> list[Span]:
-    """Of every constituent, tags not among them; a parent before its children."""
+    """Return the span of every constituent, not of tags; a parent comes before its children."""
     found: list[Span] = []
     open_: list[tuple[int, Node]] = []  # places in `found` that still lack their end
     place = 0

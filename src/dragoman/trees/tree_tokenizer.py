@@ -23,9 +23,9 @@ from dragoman.config import TokenizerConfig, TreesConfig
 from dragoman.errors import ConfigError, DragomanError, ModelError
 from dragoman.text.normalization import Form
 from dragoman.text.pair_tokenizer import PairTokenizer
-from dragoman.text.special_tokens import FIRST
+from dragoman.text.special_tokens import FIRST_PIECE
 from dragoman.text.tokenizer import Kind, Tokenizer, read_tokenizer_settings
-from dragoman.trees.bracketing import bracketing, parse_tree
+from dragoman.trees.bracketing import parse_tree, write_tree
 from dragoman.trees.cleaning import collapse_unary, restore_unary
 from dragoman.trees.linearization import WORD, Actions, linearisation
 from dragoman.trees.tree import Tree, leaves
@@ -106,7 +106,7 @@ class TreeTokenizer(Tokenizer):
     @property
     def announcements(self) -> range:
         """Return the ids that announce a word; none, if words are not announced."""
-        first = FIRST + len(self.actions)
+        first = FIRST_PIECE + len(self.actions)
         return range(first, first + self._announcements)
 
     def announcement_ids(self, words: Sequence[str]) -> list[int]:
@@ -140,7 +140,7 @@ class TreeTokenizer(Tokenizer):
 
     def _encode_tree(self, tree: Tree) -> list[int]:
         names = self.actions.order.encode(tree)
-        ids = self.actions.ids(names, FIRST)
+        ids = self.actions.ids(names, FIRST_PIECE)
         if not self.announcements:
             return ids
         announcements = iter(self.announcement_ids([leaf.word for leaf in leaves(tree)]))
@@ -159,11 +159,11 @@ class TreeTokenizer(Tokenizer):
 
     def decode_target(self, ids: Sequence[int], source: str) -> str:
         """See Tokenizer."""
-        return bracketing(self.tree(ids, self.split_source(source)))
+        return write_tree(self.tree(ids, self.split_source(source)))
 
     def tree(self, ids: Sequence[int], words: Sequence[str]) -> Tree:
         """Return the tree that the actions make of the words."""
-        names = self.actions.sequence(self.only_actions(ids), FIRST)
+        names = self.actions.sequence(self.only_actions(ids), FIRST_PIECE)
         tree = self.actions.order.decode(names, words)
         return restore_unary(tree) if self._collapse else tree
 
@@ -172,7 +172,7 @@ class TreeTokenizer(Tokenizer):
         ids = list(ids)
         names = [*self.actions.names, *("#" for _ in self.announcements)]
         return [
-            names[i - FIRST] if FIRST <= i < self.sizes[1] else piece
+            names[i - FIRST_PIECE] if FIRST_PIECE <= i < self.sizes[1] else piece
             for i, piece in zip(ids, super().pieces(ids), strict=True)
         ]
 

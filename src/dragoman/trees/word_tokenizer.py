@@ -1,4 +1,4 @@
-"""Running English text as the words of a treebank: "They don't." is They, do, n't and a period.
+"""Running English text is cut into the words of a treebank: "They don't." is They, do, n't and ".".
 
 Nothing is rewritten, quotes and brackets least of all: the words joined are the text without its
 white space.
@@ -14,7 +14,7 @@ __all__ = ["split_words"]
 
 
 def split_words(text: str, *, hyphens_apart: bool = True) -> list[str]:
-    """The words of a line, cut as in a Penn-style treebank; takes time linear in the text.
+    """Cut a line into words as a Penn-style treebank does, in time linear in the text.
 
     With `hyphens_apart` wild-type is three words, and so is and/or, but non-linear is one: so have
     it OntoNotes, CRAFT and GUM. Without, all three are one word, as in the Wall Street Journal

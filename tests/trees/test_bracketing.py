@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from dragoman.errors import DataError
 from dragoman.phrasebook import generate
-from dragoman.trees.bracketing import bracketing, parse_tree, pretty, read_trees
-from dragoman.trees.cleaning import clean, collapse_unary, restore_unary, with_root
+from dragoman.trees.bracketing import parse_tree, read_trees, write_indented_tree, write_tree
+from dragoman.trees.cleaning import add_root, clean_tree, collapse_unary, restore_unary
 from dragoman.trees.tree import Leaf, Node, leaves, spans
 
 WHITE = " \t\n\r\f\v"
@@ -68,7 +68,7 @@ def comb(depth):
 
 
 def texts(*lines):
-    return [bracketing(tree) for tree in read_trees(lines)]
+    return [write_tree(tree) for tree in read_trees(lines)]
 
 
 # ------------------------------------------------------------------ reading and writing
@@ -81,25 +81,25 @@ def texts(*lines):
 @example(Leaf("NN", "\\-LRB-\\"))
 @example(Leaf("(", "1\\/2"))
 def test_a_written_tree_is_read_as_it_was(tree):
-    assert shape(parse_tree(bracketing(tree))) == shape(tree)
+    assert shape(parse_tree(write_tree(tree))) == shape(tree)
 
 
 @given(any_tree, st.integers(0, 120))
 def test_a_pretty_tree_is_read_as_it_was(tree, width):
-    assert shape(parse_tree(pretty(tree, width))) == shape(tree)
+    assert shape(parse_tree(write_indented_tree(tree, width))) == shape(tree)
 
 
 @given(any_word, any_word)
 def test_different_words_are_written_differently(one, other):
-    written = {bracketing(Leaf("NN", one)), bracketing(Leaf("NN", other))}
+    written = {write_tree(Leaf("NN", one)), write_tree(Leaf("NN", other))}
     assert len(written) == len({one, other})
 
 
 def test_the_trees_of_the_phrasebook_are_written_as_they_were():
     for pair in generate("de", "train", 200):
         for text in (pair.source_tree, pair.target_tree):
-            assert bracketing(parse_tree(text)) == text
-            assert bracketing(parse_tree(pretty(parse_tree(text), 40))) == text
+            assert write_tree(parse_tree(text)) == text
+            assert write_tree(parse_tree(write_indented_tree(parse_tree(text), 40))) == text
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_words_are_read_as_the_text_has_them(written, word):
     ],
 )
 def test_a_word_is_changed_only_where_it_must_be(word, written):
-    assert bracketing(Leaf("NN", word)) == f"(NN {written})"
+    assert write_tree(Leaf("NN", word)) == f"(NN {written})"
 
 
 def test_labels_keep_their_spelling():
@@ -152,7 +152,7 @@ def test_labels_keep_their_spelling():
     tree = parse_tree(text)
     assert [leaf.tag for leaf in leaves(tree)] == ["-LRB-", "PRP$", "-NONE-", "#", "``", "RB"]
     assert next(leaves(tree)).word == "("
-    assert bracketing(tree) == text
+    assert write_tree(tree) == text
 
 
 def test_trees_may_share_lines_and_span_them():
@@ -166,7 +166,7 @@ def test_trees_may_share_lines_and_span_them():
 
 @given(any_tree)
 def test_a_line_may_break_wherever_a_space_is(tree):
-    text = bracketing(tree)
+    text = write_tree(tree)
     assert shape(parse_tree(text.replace(" ", "\n"))) == shape(tree)
     assert shape(parse_tree(text.replace("(", "(\n").replace(")", "\n)"))) == shape(tree)
 
@@ -225,7 +225,7 @@ def test_what_is_no_tree_is_refused_where_it_stands(lines, message):
 def test_a_reader_that_complains_leaves_out_what_it_cannot_read():
     complaints = []
     lines = ["(A b)", "(C d e) (F g)", " (H i)", "(J k))", "(L m)", "(N (O p)", " (Q r"]
-    trees = [bracketing(tree) for tree in read_trees(lines, complain=complaints.append)]
+    trees = [write_tree(tree) for tree in read_trees(lines, complain=complaints.append)]
     assert trees == ["(A b)", "(J k)", "(L m)"]
     assert [str(error).split(",")[1] for error in complaints] == [" line 2", " line 4", " line 6"]
 
@@ -240,7 +240,7 @@ def test_trees_are_read_one_by_one():
 
 @pytest.mark.parametrize("text", ["", "(A b) (C d)", "# (A b)"])
 def test_one_tree_is_one(text):
-    with pytest.raises(DataError, match=r"^(0|2) trees where one is wanted"):
+    with pytest.raises(DataError, match=r"^expected one tree, found (0|2);"):
         parse_tree(text)
 
 
@@ -256,15 +256,15 @@ def test_one_tree_is_one(text):
     ],
 )
 def test_what_could_not_be_read_again_is_not_written(tree):
-    for write in (bracketing, pretty):
+    for write in (write_tree, write_indented_tree):
         with pytest.raises(DataError, match=r"white space|has no tag"):
             write(tree)
 
 
 def test_a_pretty_tree_looks_so():
     tree = parse_tree("( (S (NP (DT the) (NN dog)) (VP (VBZ sees) (NP (DT a) (NN cat))) (. .)))")
-    assert pretty(tree) == bracketing(tree)
-    assert pretty(tree, 30).split("\n") == [
+    assert write_indented_tree(tree) == write_tree(tree)
+    assert write_indented_tree(tree, 30).split("\n") == [
         "(",
         "  (S",
         "    (NP (DT the) (NN dog))",
@@ -273,17 +273,19 @@ def test_a_pretty_tree_looks_so():
         "      (NP (DT a) (NN cat)))",
         "    (. .)))",
     ]
-    assert max(map(len, pretty(tree, 27).split("\n"))) == 27  # the closing brackets count
-    assert max(map(len, pretty(tree, 26).split("\n"))) == 26
+    assert (
+        max(map(len, write_indented_tree(tree, 27).split("\n"))) == 27
+    )  # the closing brackets count
+    assert max(map(len, write_indented_tree(tree, 26).split("\n"))) == 26
 
 
 @given(any_tree, st.integers(20, 60))
 def test_a_pretty_tree_breaks_no_line_that_fits(tree, width):
-    lines = pretty(tree, width).split("\n")
+    lines = write_indented_tree(tree, width).split("\n")
     assert all(
         len(a) - len(a.lstrip(" ")) + 2 >= len(b) - len(b.lstrip(" ")) for a, b in pairwise(lines)
     )
-    assert (len(lines) == 1) == (len(bracketing(tree)) <= width or isinstance(tree, Leaf))
+    assert (len(lines) == 1) == (len(write_tree(tree)) <= width or isinstance(tree, Leaf))
 
 
 # ------------------------------------------------------------------------------ cleaning
@@ -312,35 +314,35 @@ def test_a_pretty_tree_breaks_no_line_that_fits(tree, width):
     ],
 )
 def test_cleaning_takes_off_what_parsers_do_not_learn(text, cleaned):
-    assert bracketing(clean(parse_tree(text))) == cleaned
+    assert write_tree(clean_tree(parse_tree(text))) == cleaned
 
 
 def test_a_tree_of_traces_cleans_to_nothing():
-    assert clean(parse_tree("( (S (NP-SBJ (-NONE- *)) (VP (-NONE- *?*))))")) is None
+    assert clean_tree(parse_tree("( (S (NP-SBJ (-NONE- *)) (VP (-NONE- *?*))))")) is None
 
 
 @given(any_tree)
 def test_cleaning_twice_is_cleaning_once(tree):
-    once = clean(tree)
+    once = clean_tree(tree)
     if once is None:
         assert {leaf.tag for leaf in leaves(tree)} == {"-NONE-"}
     else:
-        assert shape(clean(once)) == shape(once)
+        assert shape(clean_tree(once)) == shape(once)
 
 
 @given(any_tree)
 def test_cleaning_keeps_the_words(tree):
     kept = [leaf.word for leaf in leaves(tree) if leaf.tag != "-NONE-"]
-    cleaned = clean(tree)
+    cleaned = clean_tree(tree)
     assert kept == ([leaf.word for leaf in leaves(cleaned)] if cleaned else [])
 
 
 def test_the_outermost_bracket_is_put_back():
     tree = parse_tree("(S (UH Oh))")
-    assert bracketing(with_root(tree)) == "(TOP (S (UH Oh)))"
-    assert bracketing(with_root(tree, "")) == "( (S (UH Oh)))"
+    assert write_tree(add_root(tree)) == "(TOP (S (UH Oh)))"
+    assert write_tree(add_root(tree, "")) == "( (S (UH Oh)))"
     several = parse_tree("(TOP (S (UH Oh)) (S (UH Ah)))")
-    assert bracketing(with_root(several, "ROOT")) == "(ROOT (S (UH Oh)) (S (UH Ah)))"
+    assert write_tree(add_root(several, "ROOT")) == "(ROOT (S (UH Oh)) (S (UH Ah)))"
 
 
 # --------------------------------------------------------------------------- unary chains
@@ -365,12 +367,12 @@ def test_no_constituent_of_a_collapsed_tree_has_one_constituent_only(tree):
 
 def test_a_chain_becomes_one_label_and_words_keep_their_tags():
     tree = parse_tree("(S (VP (VB Go) (ADVP (NP (NP (RB home))))))")
-    assert bracketing(collapse_unary(tree)) == "(S+VP (VB Go) (ADVP+NP+NP (RB home)))"
+    assert write_tree(collapse_unary(tree)) == "(S+VP (VB Go) (ADVP+NP+NP (RB home)))"
 
 
 def test_a_plus_in_a_label_is_no_joiner():
     tree = parse_tree("(N+V (X (NN+JJ a) (NN b)))")
-    assert bracketing(collapse_unary(tree)) == r"(N\\pV+X (NN+JJ a) (NN b))"
+    assert write_tree(collapse_unary(tree)) == r"(N\\pV+X (NN+JJ a) (NN b))"
     assert shape(restore_unary(collapse_unary(tree))) == shape(tree)
 
 
@@ -379,19 +381,19 @@ def test_a_plus_in_a_label_is_no_joiner():
 
 def test_a_deep_tree_is_read_and_written():
     tree = comb(DEEP)
-    again = parse_tree(bracketing(tree))
+    again = parse_tree(write_tree(tree))
     assert spans(again) == spans(tree)
     assert [leaf.word for leaf in leaves(again)] == [str(n) for n in reversed(range(DEEP))]
 
 
 def test_a_deep_tree_is_printed():
-    again = parse_tree(pretty(comb(DEEP)))
-    assert bracketing(again) == bracketing(comb(DEEP))
+    again = parse_tree(write_indented_tree(comb(DEEP)))
+    assert write_tree(again) == write_tree(comb(DEEP))
 
 
 def test_a_deep_tree_is_cleaned():
-    assert {span.label for span in spans(clean(comb(DEEP)))} == {"NP"}
-    assert len(spans(clean(chain(DEEP, "ROOT")))) == 1
+    assert {span.label for span in spans(clean_tree(comb(DEEP)))} == {"NP"}
+    assert len(spans(clean_tree(chain(DEEP, "ROOT")))) == 1
 
 
 def test_a_deep_chain_is_collapsed_and_restored():
