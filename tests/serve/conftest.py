@@ -12,7 +12,7 @@ if MISSING:
     collect_ignore = [
         str(file.relative_to(Path(__file__).parent))
         for file in Path(__file__).parent.rglob("test_*.py")
-        if file.name != "test_command.py"
+        if file.name != "test_serve_command.py"
     ]
 else:
-    from .serving import models, outside, served, service  # noqa: F401  # fixtures
+    from .service_fixtures import models, outside, served, service  # noqa: F401  # fixtures

@@ -16,45 +16,45 @@ import pytest
 import dragoman
 from dragoman.errors import ModelError
 from dragoman.inference.cpu import kernel_library
-from dragoman.inference.cpu.continuous_batching import Stream
-from dragoman.serve.batcher import STREAMS, BatchedEngine, Batcher
-from dragoman.serve.errors import Refusal
-from dragoman.serve.metrics import Meters
-from dragoman.serve.request_context import Ticket, held
+from dragoman.inference.cpu.continuous_batching import ContinuousBatch
+from dragoman.serve.batcher import MAX_STREAMS, BatchedEngine, Batcher
+from dragoman.serve.errors import ServiceError
+from dragoman.serve.limits import RequestContext
+from dragoman.serve.metrics import Metrics
 
 from ..shortlists import give
-from .serving import SENTENCES, Service, start, wait_for
+from .service_fixtures import SENTENCES, Service, start, wait_for
 
 pytestmark = pytest.mark.skipif(
-    kernel_library.kernel() is None, reason="the kernel is not compiled"
+    kernel_library.load_kernel() is None, reason="the kernel is not compiled"
 )
 
 
 def slowly(monkeypatch: pytest.MonkeyPatch, seconds: float) -> list[int]:
     """Steps that take a while; how many sentences each went on with."""
-    step, seen = Stream.step, []
+    step, seen = ContinuousBatch.step, []
 
-    def wait(self: Stream) -> Any:
+    def wait(self: ContinuousBatch) -> Any:
         seen.append(len(self))
         time.sleep(seconds)
         return step(self)
 
-    monkeypatch.setattr(Stream, "step", wait)
+    monkeypatch.setattr(ContinuousBatch, "step", wait)
     return seen
 
 
 def run(
-    service: Service, texts: list[str], ticket: Ticket | None = None, **options: Any
+    service: Service, texts: list[str], context: RequestContext | None = None, **options: Any
 ) -> list[str]:
-    translator = service.desk.fleet.models[0].translator
-    with held(ticket or Ticket()):
+    translator = service.inner.registry.models[0].translator
+    with (context or RequestContext()).activate():
         return [one.text for one in translator.translate(texts, **options)]
 
 
 def test_batched_output_is_identical_to_solo_output(service: Service) -> None:
-    alone = dragoman.load(service.desk.fleet.models[0].translator.path, device="cpu")
+    alone = dragoman.load(service.inner.registry.models[0].translator.path, device="cpu")
     searches: list[dict[str, Any]] = [{}, {"beam": 1}, {"beam": 3, "n_best": 3}, {"max_extra": 30}]
-    translator = service.desk.fleet.models[0].translator
+    translator = service.inner.registry.models[0].translator
     with ThreadPoolExecutor(16) as pool:
         jobs = [
             (text, options, pool.submit(translator.translate, text, **options))
@@ -66,7 +66,8 @@ def test_batched_output_is_identical_to_solo_output(service: Service) -> None:
 
 
 @pytest.mark.skipif(
-    not hasattr(kernel_library.kernel(), "dragoman_narrows"), reason="the kernel is not compiled"
+    not hasattr(kernel_library.load_kernel(), "dragoman_narrows"),
+    reason="the kernel is not compiled",
 )
 def test_with_shortlists_each_model_uses_its_own(models: Path, tmp_path: Path) -> None:
     path = Path(shutil.copytree(models / "ende", tmp_path / "ende"))
@@ -77,7 +78,7 @@ def test_with_shortlists_each_model_uses_its_own(models: Path, tmp_path: Path) -
     try:
         found = run(service, SENTENCES[:8])
     finally:
-        service.desk.close()
+        service.inner.close()
     with_it, without = (
         [one.text for one in dragoman.load(path, shortlist=given).translate(SENTENCES[:8])]
         for given in (True, False)
@@ -134,14 +135,14 @@ def test_a_request_that_is_left_frees_its_places_within_a_step(
 ) -> None:
     service = served(threads=1)
     seen = slowly(monkeypatch, 0.02)
-    ticket, second = Ticket(), Ticket()
+    context, second = RequestContext(), RequestContext()
     with ThreadPoolExecutor(2) as pool:
-        left = pool.submit(run, service, SENTENCES[:10], ticket, beam=1, max_extra=300)
+        left = pool.submit(run, service, SENTENCES[:10], context, beam=1, max_extra=300)
         other = pool.submit(run, service, SENTENCES[:1], second, beam=1, max_extra=300)
         wait_for(lambda: bool(seen) and seen[-1] == 11)
-        ticket.cancel()
+        context.cancel()
         steps = len(seen)
-        with pytest.raises(Refusal, match="gone"):
+        with pytest.raises(ServiceError, match="disconnected"):
             left.result()
         assert len(seen) <= steps + 2
         wait_for(lambda: len(seen) > steps + 1)
@@ -155,12 +156,12 @@ def test_a_deadline_is_504_though_the_worker_never_answers(
 ) -> None:
     service = served(threads=1)
     release = threading.Event()
-    monkeypatch.setattr(Stream, "step", lambda self: release.wait(5) and [])
+    monkeypatch.setattr(ContinuousBatch, "step", lambda self: release.wait(5) and [])
     try:
         began = time.monotonic()
-        with pytest.raises(Refusal) as refusal:
-            run(service, ["the dog"], Ticket(began + 0.2))
-        assert refusal.value.status == 504
+        with pytest.raises(ServiceError) as refusal:
+            run(service, ["the dog"], RequestContext(began + 0.2))
+        assert refusal.value.status_code == 504
         assert time.monotonic() - began < 4
     finally:
         release.set()
@@ -180,17 +181,17 @@ def test_a_worker_that_fails_answers_and_goes_on(
     monkeypatch.setattr(BatchedEngine, "stream", lambda *args: made.append(args) or stream(*args))
     want = run(service, SENTENCES[:3])
 
-    def fail(self: Stream) -> Any:
+    def fail(self: ContinuousBatch) -> Any:
         raise error
 
     with monkeypatch.context() as patch:
-        patch.setattr(Stream, "step", fail)
+        patch.setattr(ContinuousBatch, "step", fail)
         answer = service.post("/translate", {"q": "the dog", "source": "en", "target": "de"})
         assert answer.status_code == status
         assert "error" in answer.json()
     assert run(service, SENTENCES[:3]) == want
     assert len(made) == 2, "what the failure left half-written is not used again"
-    assert b"dragoman_worker_failures_total 1.0" in service.desk.meters.exposition()
+    assert b"dragoman_worker_failures_total 1.0" in service.inner.metrics.render()
     assert service.client.get("/health").status_code == 200
 
 
@@ -204,11 +205,11 @@ def test_a_sentence_that_cannot_be_read_is_answered_and_counted(
         raise RuntimeError
 
     with monkeypatch.context() as patch:
-        patch.setattr(Stream, "admit", fail)
-        with pytest.raises(Refusal) as refusal:
+        patch.setattr(ContinuousBatch, "admit", fail)
+        with pytest.raises(ServiceError) as refusal:
             run(service, ["the dog"])
-        assert refusal.value.status == 500
-    assert b"dragoman_worker_failures_total 1.0" in service.desk.meters.exposition()
+        assert refusal.value.status_code == 500
+    assert b"dragoman_worker_failures_total 1.0" in service.inner.metrics.render()
     assert run(service, ["the dog"])
 
 
@@ -222,34 +223,34 @@ def test_no_memory_for_a_new_kind_of_search_is_503(
 
     with monkeypatch.context() as patch:
         patch.setattr(BatchedEngine, "stream", fail)
-        with pytest.raises(Refusal) as refusal:
+        with pytest.raises(ServiceError) as refusal:
             run(service, ["the dog"], beam=2)
-        assert refusal.value.status == 503
-    assert b"dragoman_worker_failures_total 1.0" in service.desk.meters.exposition()
+        assert refusal.value.status_code == 503
+    assert b"dragoman_worker_failures_total 1.0" in service.inner.metrics.render()
     assert run(service, ["the dog"], beam=2)
 
 
 def test_many_kinds_of_search_do_not_pile_up(
     served: Callable[..., Service], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made: list[weakref.ref[Stream]] = []
+    made: list[weakref.ref[ContinuousBatch]] = []
     stream = BatchedEngine.stream
 
-    def noted(self: BatchedEngine, options: Any) -> Stream:
+    def noted(self: BatchedEngine, options: Any) -> ContinuousBatch:
         found = stream(self, options)
         made.append(weakref.ref(found))
         return found
 
     monkeypatch.setattr(BatchedEngine, "stream", noted)
     service = served(threads=1)
-    for extra in range(STREAMS + 8):
+    for extra in range(MAX_STREAMS + 8):
         assert run(service, ["the dog"], beam=1, max_extra=extra)
-    assert len(made) == STREAMS + 8
-    assert sum(one() is not None for one in made) <= STREAMS
+    assert len(made) == MAX_STREAMS + 8
+    assert sum(one() is not None for one in made) <= MAX_STREAMS
 
 
 def test_a_closed_batcher_refuses() -> None:
-    batcher = Batcher(1, Meters())
+    batcher = Batcher(1, Metrics())
     batcher.close()
-    with pytest.raises(Refusal, match="shutting down"):
-        batcher.search((None, None), [[5]], Ticket())  # type: ignore[arg-type]
+    with pytest.raises(ServiceError, match="shutting down"):
+        batcher.search((None, None), [[5]])  # type: ignore[arg-type]

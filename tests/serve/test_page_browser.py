@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 import uvicorn
 
-from dragoman.serve.app import edged
+from dragoman.serve.app import wrap_in_middleware
 
-from .serving import Service, start, wait_for
+from .service_fixtures import Service, start, wait_for
 
 playwright = pytest.importorskip(
     "playwright.sync_api", reason="browser tests need playwright: pip install playwright"
@@ -39,12 +39,14 @@ def service(models: Path, trained: Path) -> Iterator[Service]:
     """A translator that says words, another, and a parser."""
     found = start([trained, models / "deen", models / "trees"], pairs={trained.name: ("en", "de")})
     yield found
-    found.desk.close()
+    found.inner.close()
 
 
 @pytest.fixture(scope="module")
 def url(service: Service) -> Iterator[str]:
-    config = uvicorn.Config(edged(service.app), port=0, log_config=None, lifespan="off")
+    config = uvicorn.Config(
+        wrap_in_middleware(service.app), port=0, log_config=None, lifespan="off"
+    )
     server = uvicorn.Server(config)
     thread = Thread(target=server.run, daemon=True)
     thread.start()

@@ -14,34 +14,33 @@ __all__ = ["serve"]
 
 
 def serve(
-    models: Annotated[list[Path], typer.Argument(help="Model directories, or runs'.")],
-    host: Annotated[str, typer.Option(help="Where to listen; 0.0.0.0 is everywhere.")] = (
-        "127.0.0.1"
-    ),
-    port: Annotated[int, typer.Option(help="0: any that is free.")] = 5000,
+    models: Annotated[list[Path], typer.Argument(help="Directories of models or runs.")],
+    host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0: all.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port to listen on; 0: any free one.")] = 5000,
     pair: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=EN-DE", help="Languages of a model that does not say them."),
+        typer.Option(metavar="NAME=EN-DE", help="Languages of a model that does not name them."),
     ] = None,
     keys: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="API keys, one a line; also DRAGOMAN_KEYS."),
+        typer.Option(metavar="FILE", help="File of API keys, one a line; also DRAGOMAN_KEYS."),
     ] = None,
     cors: Annotated[
         list[str] | None,
-        typer.Option(metavar="ORIGIN", help="A site whose pages may call; may be given again."),
+        typer.Option(metavar="ORIGIN", help="Site whose pages may call; can be repeated."),
     ] = None,
-    max_characters: Annotated[int, typer.Option(help="Of a request.")] = 20_000,
-    max_items: Annotated[int, typer.Option(help="Texts of a request.")] = 128,
-    max_body: Annotated[int, typer.Option(help="Bytes of a request.")] = 2 << 20,
-    queue: Annotated[int, typer.Option(help="Sentences accepted and not yet answered.")] = 512,
+    max_characters: Annotated[int, typer.Option(help="Most characters in a request.")] = 20_000,
+    max_items: Annotated[int, typer.Option(help="Most texts in a request.")] = 128,
+    max_body: Annotated[int, typer.Option(help="Most bytes in a request.")] = 2 << 20,
+    queue: Annotated[int, typer.Option(help="Most sentences waiting for an answer.")] = 512,
     deadline: Annotated[float, typer.Option(help="Seconds a request may take.")] = 30.0,
     rate: Annotated[
-        int, typer.Option(help="Requests a minute, of a key or an address; 0: any.")
+        int, typer.Option(help="Most requests a minute from a key or an address; 0: any number.")
     ] = 0,
-    threads: Annotated[int | None, typer.Option(help="Workers; default: a core each.")] = None,
+    threads: Annotated[int | None, typer.Option(help="Workers; default: one per core.")] = None,
     linger: Annotated[
-        float, typer.Option(help="Seconds between not ready and deaf, at the end.")
+        float,
+        typer.Option(help="Seconds to go on listening at shutdown after /health/ready fails."),
     ] = 1.0,
     device: Device = "auto",
     precision: Precision = "auto",
@@ -56,32 +55,37 @@ def serve(
         raise ConfigError(
             f"serving needs more packages ({error.name}); pip install 'dragoman[serve]'"
         ) from None
-    from dragoman.serve.settings import Settings, read_keys
+    from dragoman.serve.authentication import read_keys
+    from dragoman.serve.limits import Limits
+    from dragoman.serve.settings import Settings
 
+    limits = Limits(
+        max_characters=max_characters,
+        max_items=max_items,
+        max_body=max_body,
+        queue=queue,
+        deadline=deadline,
+        rate=rate,
+    )
     run(
         Settings(
             models=tuple(models),
-            pairs=dict(map(_pair, pair or ())),
+            pairs=dict(map(_parse_pair, pair or ())),
             host=host,
             port=port,
             keys=read_keys(keys),
             origins=tuple(cors or ()),
-            max_characters=max_characters,
-            max_items=max_items,
-            max_body=max_body,
-            queue=queue,
-            deadline=deadline,
-            rate=rate,
+            limits=limits,
             threads=threads,
-            linger=linger,
             device=device,
             precision=precision,
             shortlist=shortlist,
+            linger=linger,
         )
     )
 
 
-def _pair(text: str) -> tuple[str, tuple[str, str]]:
+def _parse_pair(text: str) -> tuple[str, tuple[str, str]]:
     name, _, codes = text.partition("=")
     source, dash, target = codes.partition("-")
     if not (name and source and dash and target):

@@ -1,1 +1,1 @@
-"""The service: models behind HTTP, in LibreTranslate's dialect, DeepL's and our own."""
+"""The HTTP service, which offers models by LibreTranslate's API, DeepL's and Dragoman's own."""

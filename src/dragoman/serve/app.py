@@ -1,4 +1,4 @@
-"""The application: the routes of all dialects over one desk."""
+"""The web application: the routes of all APIs over one service."""
 
 from __future__ import annotations
 
@@ -14,60 +14,63 @@ from starlette.types import ASGIApp
 
 from dragoman import __version__
 from dragoman.errors import DragomanError
-from dragoman.serve.authentication import Guard
-from dragoman.serve.errors import Refusal, on_failure, on_http, on_invalid, on_refusal
-from dragoman.serve.middleware import Edge
+from dragoman.serve.authentication import Authenticator
+from dragoman.serve.errors import handle_failure, handle_http_error, handle_invalid_request
+from dragoman.serve.middleware import RequestMiddleware
 from dragoman.serve.routes import deepl, documents, health, libretranslate, page, v1
-from dragoman.serve.service import Desk
+from dragoman.serve.service import TranslationService
 
-__all__ = ["build", "edged"]
+__all__ = ["build_app", "wrap_in_middleware"]
 
 
-def build(desk: Desk) -> FastAPI:
-    """The routes; the desk is closed with the application."""
+def build_app(service: TranslationService) -> FastAPI:
+    """Return the application with all its routes; it closes the service when it ends."""
 
     @asynccontextmanager
-    async def life(_: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         yield
-        desk.close()
+        service.close()
 
     app = FastAPI(
         title="Dragoman",
         version=__version__,
         description="Translation and parsing.",
-        docs_url=None,  # the page would load scripts from elsewhere
+        docs_url=None,  # that page would load scripts from elsewhere
         redoc_url=None,
-        lifespan=life,
+        lifespan=lifespan,
     )
-    app.state.desk, app.state.guard = desk, Guard(desk.settings)
-    app.state.files = documents.Shelf()
+    app.state.service = service
+    app.state.authenticator = Authenticator(service.settings)
+    app.state.documents = documents.DocumentStore()
     for module in (page, health, libretranslate, documents, deepl, v1):
         app.include_router(module.router)
-    app.add_exception_handler(Refusal, on_refusal)
-    app.add_exception_handler(HTTPException, on_http)
-    app.add_exception_handler(RequestValidationError, on_invalid)
-    for kind in (DragomanError, Exception):  # the first are answered, the others logged as well
-        app.add_exception_handler(kind, on_failure)
-    app.openapi = lambda: _described(app)  # type: ignore[method-assign]
+    app.add_exception_handler(HTTPException, handle_http_error)
+    app.add_exception_handler(RequestValidationError, handle_invalid_request)
+    for kind in (DragomanError, Exception):  # the server logs those handled as Exception
+        app.add_exception_handler(kind, handle_failure)
+    app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]
     return app
 
 
-def edged(app: FastAPI) -> ASGIApp:
-    """The application as it is served."""
-    desk: Desk = app.state.desk
-    inner: ASGIApp = app
-    if desk.settings.origins:
-        inner = CORSMiddleware(
+def wrap_in_middleware(app: FastAPI) -> ASGIApp:
+    """Return the application as it is served."""
+    service: TranslationService = app.state.service
+    settings = service.settings
+    wrapped: ASGIApp = app
+    if settings.origins:
+        wrapped = CORSMiddleware(
             app,
-            allow_origins=desk.settings.origins,
+            allow_origins=settings.origins,
             allow_methods=["GET", "POST"],
             allow_headers=["authorization", "content-type", "x-api-key"],
         )
-    return Edge(inner, desk.meters, desk.settings.max_body, lambda: desk.draining)
+    return RequestMiddleware(
+        wrapped, service.metrics, settings.limits.max_body, lambda: service.admission.draining
+    )
 
 
-def _described(app: FastAPI) -> dict[str, Any]:
-    """FastAPI's description; what is wrong is a 400 here, so that its 422 is left out."""
+def _openapi(app: FastAPI) -> dict[str, Any]:
+    """Return FastAPI's schema without 422, for an invalid request is answered with 400 here."""
     if app.openapi_schema is None:
         schema = FastAPI.openapi(app)
         for path in schema["paths"].values():

@@ -1,62 +1,74 @@
-"""Who may ask, and how often."""
+"""API keys: which are accepted, and how many characters each has had translated."""
 
 from __future__ import annotations
 
-import math
-import time
-from collections import OrderedDict
-from typing import Final
+import hashlib
+import os
+from pathlib import Path
 
 from fastapi import Request
 
-from dragoman.serve.errors import Refusal
-from dragoman.serve.settings import Settings, digest
+from dragoman.errors import ConfigError
+from dragoman.serve.errors import ServiceError
+from dragoman.serve.limits import RateLimiter
+from dragoman.serve.settings import Settings
 
-__all__ = ["Guard"]
+__all__ = ["Authenticator", "hash_key", "read_keys"]
 
-REMEMBERED: Final = 10_000
-"""Keys and addresses whose last minute is known; beyond, the one seen longest ago is forgotten."""
+KEYS = "DRAGOMAN_KEYS"
+"""The environment variable for keys, separated by commas or white space."""
 
 
-class Guard:
-    """Keys and rates of one service."""
+class Authenticator:
+    """Let requests in by their API keys, and no faster than the rate allows."""
 
     def __init__(self, settings: Settings) -> None:
-        self._keys, self._rate = settings.keys, settings.rate
-        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
-        self._used: dict[str, int] = {}
+        self._keys = settings.keys
+        self._rates = RateLimiter(settings.limits.rate)
+        self._characters: dict[str, int] = {}
 
-    def admit(self, request: Request, key: str | None, *, missing: int = 400) -> str:
-        """The digest of a key that is let in; `missing` is the status without one."""
-        self.slow(f"address {request.client.host if request.client else ''}")
+    def authenticate(self, request: Request, key: str | None, *, missing: int = 400) -> str:
+        """Return the hash of a request's key, or "" if the service needs none.
+
+        Raise 403 for a wrong key, 429 for too many requests, and `missing` for no key at all.
+        """
+        self._rates.check(f"address {request.client.host if request.client else ''}")
         if not self._keys:
             return ""
         if not key:
-            raise Refusal(missing, "an API key is needed; ask whoever runs this server for one")
-        known = digest(key)
-        if known not in self._keys:
-            raise Refusal(403, "Invalid API key")
-        self.slow(f"key {known}")
-        return known
+            raise ServiceError(
+                missing, "an API key is needed; ask whoever runs this server for one"
+            )
+        hashed = hash_key(key)
+        if hashed not in self._keys:
+            raise ServiceError(403, "Invalid API key")
+        self._rates.check(f"key {hashed}")
+        return hashed
 
-    def slow(self, name: str) -> None:
-        """One request more of a key or an address; 429 if it has used up its minute."""
-        if not self._rate:
-            return
-        now = time.monotonic()
-        left, then = self._buckets.pop(name, (float(self._rate), now))
-        left = min(float(self._rate), left + (now - then) * self._rate / 60)
-        self._buckets[name] = (max(0.0, left - 1), now) if left >= 1 else (left, now)
-        if len(self._buckets) > REMEMBERED:
-            self._buckets.popitem(last=False)
-        if left < 1:
-            wait = math.ceil((1 - left) * 60 / self._rate)
-            raise Refusal(429, f"Slowdown: {self._rate} per minute", retry_after=wait)
+    def add_usage(self, key: str, characters: int) -> None:
+        """Count characters that were translated for a key, given by its hash."""
+        self._characters[key] = self._characters.get(key, 0) + characters
 
-    def bill(self, key: str, characters: int) -> None:
-        """A key has had so many characters translated."""
-        self._used[key] = self._used.get(key, 0) + characters
+    def usage(self, key: str) -> int:
+        """Return the characters translated for a key since the service began."""
+        return self._characters.get(key, 0)
 
-    def used(self, key: str) -> int:
-        """Characters since the service began."""
-        return self._used.get(key, 0)
+
+def hash_key(key: str) -> str:
+    """Return a key as it is kept and looked up, so that neither memory nor timing reveals it."""
+    return hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def read_keys(file: Path | None) -> frozenset[str]:
+    """Return the hashes of the keys in a file, one a line, and of those in the environment."""
+    keys = os.environ.get(KEYS, "").replace(",", " ").split()
+    if file is not None:
+        try:
+            lines = file.read_text(encoding="utf-8").splitlines()
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigError(f"{file}: cannot be read ({error})") from None
+        found = [line.strip() for line in lines if line.strip() and not line.startswith("#")]
+        if not found:
+            raise ConfigError(f"{file}: holds no keys; write one a line, or leave out --keys")
+        keys += found
+    return frozenset(map(hash_key, keys))

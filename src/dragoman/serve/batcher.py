@@ -1,8 +1,8 @@
 """Continuous batching: the sentences of all requests, searched together.
 
-Each worker, a thread a core, goes on with its sentences step by step. A sentence joins at the next
-step and leaves when it is done, or when nobody waits for it any more; the requests take turns, so
-that one with a thousand sentences does not keep out one with a single.
+Each worker, one thread a core, goes on with its sentences step by step. A sentence joins at the
+next step and leaves when it is done, or when nobody waits for it any more. Requests take turns, so
+that one with a thousand sentences does not keep out one with a single sentence.
 """
 
 from __future__ import annotations
@@ -12,29 +12,29 @@ from collections import Counter, OrderedDict, deque
 from collections.abc import Iterable, Sequence
 from itertools import count
 from threading import TIMEOUT_MAX, Condition, Event, Lock, Thread
-from typing import Final
+from typing import Final, NamedTuple
 
-from dragoman.inference.cpu import Engine
-from dragoman.inference.cpu.continuous_batching import OpenEngine, Stream
+from dragoman.inference.cpu import CpuEngine
+from dragoman.inference.cpu.continuous_batching import ContinuousBatch, ContinuousBatchingEngine
 from dragoman.search import Hypothesis, SearchOptions
-from dragoman.serve.errors import Refusal, answerable, log
-from dragoman.serve.metrics import Meters
-from dragoman.serve.request_context import Ticket, current
-from dragoman.trees.grammar import Yields
+from dragoman.serve.errors import ServiceError, as_service_error, log, shutting_down
+from dragoman.serve.limits import current_request
+from dragoman.serve.metrics import Metrics
+from dragoman.trees.grammar import SentencesToParse
 
 __all__ = ["BatchedEngine", "Batcher"]
 
-STREAMS: Final = 12
-"""Kinds of search a worker keeps room for at a time."""
+MAX_STREAMS: Final = 12
+"""How many kinds of search a worker keeps memory for at a time."""
 
-Key = tuple["BatchedEngine", SearchOptions]
-"""What searches together: the same model, in the same way."""
+Kind = tuple["BatchedEngine", SearchOptions]
+"""A kind of search: the same model, searched with the same options, can be searched together."""
 
 
-class BatchedEngine(OpenEngine):
-    """An engine whose searches join those of other requests; it may be used by many threads."""
+class BatchedEngine(ContinuousBatchingEngine):
+    """An engine whose searches join those of other requests; many threads may use it."""
 
-    def __init__(self, engine: Engine, batcher: Batcher, name: str, reach: int) -> None:
+    def __init__(self, engine: CpuEngine, batcher: Batcher, name: str, reach: int) -> None:
         super().__init__(engine, reach)
         self.name, self._batcher = name, batcher
 
@@ -42,246 +42,255 @@ class BatchedEngine(OpenEngine):
         self,
         sentences: Sequence[Sequence[int]],
         options: SearchOptions,
-        yields: Yields | None = None,
+        to_parse: SentencesToParse | None = None,
     ) -> list[list[Hypothesis]]:
-        """See Engine; of trees it knows nothing."""
+        """Search as Engine does, for the current request; trees are not supported."""
         if not sentences:
             return []
-        assert yields is None
+        assert to_parse is None
         assert max(map(len, sentences)) + options.max_extra <= self.reach
-        return self._batcher.search((self, options), sentences, current())
+        return self._batcher.search((self, options), sentences)
 
 
-class _Order:
-    """The sentences of one search, and what is found of them."""
+class _Search:
+    """Hold the sentences that one request wants searched, and what is found of them."""
 
-    def __init__(self, key: Key, sentences: Sequence[Sequence[int]], ticket: Ticket) -> None:
-        self.key, self.ticket = key, ticket
+    def __init__(self, kind: Kind, sentences: Sequence[Sequence[int]]) -> None:
+        self.kind, self.context = kind, current_request()
         self.since = time.monotonic()
         self.waiting = deque(enumerate(sentences))
-        self.found: list[list[Hypothesis]] = [[] for _ in sentences]
-        self.failure: Exception | None = None
+        self.results: list[list[Hypothesis]] = [[] for _ in sentences]
+        self.error: Exception | None = None
         self.done = Event()
         self._left, self._lock = len(sentences), Lock()
 
     @property
-    def wanted(self) -> bool:
-        """Whether there is any use in going on with it."""
-        return self.failure is None and self.ticket.wanted
+    def is_wanted(self) -> bool:
+        """Say whether there is any use in going on with it."""
+        return self.error is None and self.context.is_wanted
 
-    def deliver(self, place: int, found: list[Hypothesis]) -> None:
-        """One sentence is done."""
+    def finish(self, place: int, hypotheses: list[Hypothesis]) -> None:
+        """Note what was found of one sentence."""
         with self._lock:
-            self.found[place] = found
+            self.results[place] = hypotheses
             self._left -= 1
             if not self._left:
                 self.done.set()
 
     def fail(self, error: Exception) -> None:
-        """The whole will not be."""
-        self.failure = self.failure or error
+        """End the whole search with an error, unless it has one already."""
+        self.error = self.error or error
         self.done.set()
 
 
-Member = tuple[_Order, int, Sequence[int]]
-"""A sentence: its order, its place there, its ids."""
+class _Sentence(NamedTuple):
+    """A sentence by the search it belongs to, its place there, and its ids."""
+
+    search: _Search
+    place: int
+    ids: Sequence[int]
 
 
 class _Batch:
-    """A stream, and whose sentences are in it."""
+    """Hold a running stream, and which sentences are in it."""
 
-    def __init__(self, key: Key) -> None:
-        engine, options = key
+    def __init__(self, kind: Kind) -> None:
+        engine, options = kind
         self.name = engine.name
-        self.stream: Stream = engine.stream(options)
-        self.owners: dict[int, tuple[_Order, int]] = {}
-        self._shares: Counter[_Order] = Counter()
+        self.stream: ContinuousBatch = engine.stream(options)
+        self.running: dict[int, _Sentence] = {}
+        """The sentences in the stream, by the numbers they have there."""
+        self._shares: Counter[_Search] = Counter()
 
-    def has_room(self, order: _Order, coming: Sequence[Member]) -> bool:
-        """Whether one more sentence of this order may join, after those coming."""
-        if len(coming) >= self.stream.room:
+    def has_room(self, search: _Search, joining: Sequence[_Sentence]) -> bool:
+        """Say whether one more sentence of a search may join, after those joining now."""
+        if len(joining) >= self.stream.room:
             return False
-        theirs = self._shares[order] + sum(one is order for one, _, _ in coming)
-        return theirs < self.stream.share
+        share = self._shares[search] + sum(one.search is search for one in joining)
+        return share < self.stream.share
 
-    def join(self, members: Sequence[Member], numbers: Iterable[int]) -> None:
-        """Sentences come in."""
-        named = list(zip(members, numbers, strict=False))
-        self.stream.admit([(number, ids) for (_, _, ids), number in named])
-        for (order, place, _), number in named:
-            self.owners[number] = order, place
-            self._shares[order] += 1
+    def join(self, sentences: Sequence[_Sentence], numbers: Iterable[int]) -> None:
+        """Add sentences to the stream."""
+        numbered = list(zip(sentences, numbers, strict=False))
+        self.stream.admit([(number, sentence.ids) for sentence, number in numbered])
+        for sentence, number in numbered:
+            self.running[number] = sentence
+            self._shares[sentence.search] += 1
 
-    def gone(self, number: int) -> tuple[_Order, int]:
-        """A sentence has left; whose it was."""
-        order, place = self.owners.pop(number)
-        self._shares[order] -= 1
-        if not self._shares[order]:
-            del self._shares[order]
-        return order, place
+    def remove(self, number: int) -> _Sentence:
+        """Forget a sentence that has left the stream, and return it."""
+        sentence = self.running.pop(number)
+        self._shares[sentence.search] -= 1
+        if not self._shares[sentence.search]:
+            del self._shares[sentence.search]
+        return sentence
 
 
 class Batcher:
-    """The workers, and the orders they take sentences from."""
+    """Run the workers, and the queue of searches they take sentences from."""
 
-    def __init__(self, workers: int, meters: Meters) -> None:
-        self.workers, self._meters = workers, meters
-        self._orders: deque[_Order] = deque()
+    def __init__(self, workers: int, metrics: Metrics) -> None:
+        self.workers, self._metrics = workers, metrics
+        self._searches: deque[_Search] = deque()
         self._waiting = 0
         self._changed = Condition()
         self._numbers = count()
         self._closed = False
         self._threads = [
-            Thread(target=self._live, name=f"worker {n}", daemon=True) for n in range(workers)
+            Thread(target=self._run_worker, name=f"worker {n}", daemon=True) for n in range(workers)
         ]
         for thread in self._threads:
             thread.start()
 
-    def search(
-        self, key: Key, sentences: Sequence[Sequence[int]], ticket: Ticket
-    ) -> list[list[Hypothesis]]:
-        """What is found of each sentence; waits until all are done, or nobody wants them."""
-        order = _Order(key, sentences, ticket)
+    def search(self, kind: Kind, sentences: Sequence[Sequence[int]]) -> list[list[Hypothesis]]:
+        """Search sentences for the current request, and wait until all are done.
+
+        Raise the request's error if it is not wanted any more, and the worker's if that failed.
+        """
+        search = _Search(kind, sentences)
         with self._changed:
             if self._closed:
-                raise _closing()
-            self._orders.append(order)
+                raise shutting_down()
+            self._searches.append(search)
             self._count_waiting(len(sentences))
             self._changed.notify_all()
-        if not order.done.wait(min(ticket.seconds, TIMEOUT_MAX)):
-            order.fail(ticket.refusal())
-        if order.failure is not None:
-            raise order.failure
-        return order.found
+        if not search.done.wait(min(search.context.seconds_left, TIMEOUT_MAX)):
+            search.fail(search.context.error())
+        if search.error is not None:
+            raise search.error
+        return search.results
 
     def close(self) -> None:
-        """The workers end; what they have not finished is refused."""
+        """End the workers; what they have not finished is answered with 503."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
         for thread in self._threads:
             thread.join()
-        for order in self._orders:
-            order.fail(_closing())
+        for search in self._searches:
+            search.fail(shutting_down())
 
     # --- a worker ---
 
-    def _live(self) -> None:
+    def _run_worker(self) -> None:
         """Work until closed; an error ends what was worked on, never the worker."""
         while not self._closed:
-            batches: OrderedDict[Key, _Batch] = OrderedDict()
+            batches: OrderedDict[Kind, _Batch] = OrderedDict()
             try:
                 self._work(batches)
-                failure: Exception = _closing()
-            except Exception as error:
-                failure = error
+                error: Exception = shutting_down()
+            except Exception as failure:
+                error = failure
             for batch in batches.values():
-                self._abandon(batch, failure)
+                self._fail_batch(batch, error)
 
-    def _work(self, batches: OrderedDict[Key, _Batch]) -> None:
+    def _work(self, batches: OrderedDict[Kind, _Batch]) -> None:
         while True:
             with self._changed:
-                while not (self._orders or self._closed or any(b.owners for b in batches.values())):
+                while not (
+                    self._searches or self._closed or any(b.running for b in batches.values())
+                ):
                     self._changed.wait()
                 if self._closed:
                     return
-                taken = self._take(batches)
-            for key, batch in list(batches.items()):
+                joining = self._take_sentences(batches)
+            for kind, batch in list(batches.items()):
                 try:
-                    self._advance(batch, taken.get(key, []))
-                except Exception as error:  # of this batch alone; its memory may be half-written
-                    del batches[key]
-                    self._abandon(batch, error, taken.get(key, []))
+                    self._step(batch, joining.get(kind, []))
+                except Exception as error:  # of this batch only; its memory may be half-written
+                    del batches[kind]
+                    self._fail_batch(batch, error, joining.get(kind, []))
 
-    def _take(self, batches: OrderedDict[Key, _Batch]) -> dict[Key, list[Member]]:
-        """This worker's share of what waits, one sentence of each order in turn."""
-        share, refused_in_turn = -(-self._waiting // self.workers), 0
-        taken: dict[Key, list[Member]] = {}
-        while share and refused_in_turn < len(self._orders):
-            order = self._orders.popleft()
+    def _take_sentences(self, batches: OrderedDict[Kind, _Batch]) -> dict[Kind, list[_Sentence]]:
+        """Take this worker's share of what waits, one sentence of each search in turn."""
+        share, passed_over = -(-self._waiting // self.workers), 0
+        taken: dict[Kind, list[_Sentence]] = {}
+        while share and passed_over < len(self._searches):
+            search = self._searches.popleft()
             try:
-                batch = self._batch(batches, order, taken) if order.wanted else None
+                batch = self._find_batch(batches, search, taken) if search.is_wanted else None
             except Exception as error:  # no memory for one more kind of search
-                self._fail({order}, error)
-            if not order.wanted:
-                self._count_waiting(-len(order.waiting))
-                self._meters.abandoned.inc(len(order.waiting))
-                order.fail(order.ticket.refusal())
+                self._fail_searches({search}, error)
+            if not search.is_wanted:
+                self._count_waiting(-len(search.waiting))
+                self._metrics.abandoned.inc(len(search.waiting))
+                search.fail(search.context.error())
                 continue
-            coming = taken.setdefault(order.key, [])
-            if batch is None or not batch.has_room(order, coming):
-                self._orders.append(order)
-                refused_in_turn += 1
+            joining = taken.setdefault(search.kind, [])
+            if batch is None or not batch.has_room(search, joining):
+                self._searches.append(search)
+                passed_over += 1
                 continue
-            place, ids = order.waiting.popleft()
-            coming.append((order, place, ids))
+            joining.append(_Sentence(search, *search.waiting.popleft()))
             self._count_waiting(-1)
-            share, refused_in_turn = share - 1, 0
-            if order.waiting:
-                self._orders.append(order)
+            share, passed_over = share - 1, 0
+            if search.waiting:
+                self._searches.append(search)
         return taken
 
-    def _batch(
-        self, batches: OrderedDict[Key, _Batch], order: _Order, taken: dict[Key, list[Member]]
+    def _find_batch(
+        self,
+        batches: OrderedDict[Kind, _Batch],
+        search: _Search,
+        taken: dict[Kind, list[_Sentence]],
     ) -> _Batch | None:
-        """The batch an order belongs to; None while there are too many kinds of search."""
-        if order.key not in batches:
-            if len(batches) >= STREAMS:
-                idle = [k for k, batch in batches.items() if not (batch.owners or taken.get(k))]
+        """Return the batch a search belongs to, or None while there are too many kinds."""
+        if search.kind not in batches:
+            if len(batches) >= MAX_STREAMS:
+                idle = [k for k, batch in batches.items() if not (batch.running or taken.get(k))]
                 if not idle:
                     return None
                 del batches[idle[0]]
-            batches[order.key] = _Batch(order.key)
-        batches.move_to_end(order.key)
-        return batches[order.key]
+            batches[search.kind] = _Batch(search.kind)
+        batches.move_to_end(search.kind)
+        return batches[search.kind]
 
-    def _advance(self, batch: _Batch, coming: Sequence[Member]) -> None:
-        """One step of a batch, without those nobody waits for, and with those that come."""
-        meters, running = self._meters, self._meters.running.labels(batch.name)
-        for number in [n for n, (order, _) in batch.owners.items() if not order.wanted]:
-            order, _ = batch.gone(number)
+    def _step(self, batch: _Batch, joining: Sequence[_Sentence]) -> None:
+        """Go one step on with a batch, without what nobody waits for and with what joins."""
+        metrics, running = self._metrics, self._metrics.running.labels(batch.name)
+        for number in [n for n, one in batch.running.items() if not one.search.is_wanted]:
+            search = batch.remove(number).search
             batch.stream.leave(number)
-            order.fail(order.ticket.refusal())
+            search.fail(search.context.error())
             running.dec()
-            meters.abandoned.inc()
-        if coming:
-            batch.join(coming, self._numbers)
-            running.inc(len(coming))
+            metrics.abandoned.inc()
+        if joining:
+            batch.join(joining, self._numbers)
+            running.inc(len(joining))
             now = time.monotonic()
-            for order, _, _ in coming:
-                meters.wait.observe(now - order.since)
-        if not batch.owners:
+            for sentence in joining:
+                metrics.wait.observe(now - sentence.search.since)
+        if not batch.running:
             return
-        meters.fill.labels(batch.name).observe(len(batch.owners) / batch.stream.places)
-        for number, found in batch.stream.step():
-            order, place = batch.gone(number)
-            if order.ticket.hear is not None:
-                order.ticket.hear(place, found[0].ids)
-            order.deliver(place, found)
+        metrics.fill.labels(batch.name).observe(len(batch.running) / batch.stream.places)
+        for number, hypotheses in batch.stream.step():
+            search, place, _ = batch.remove(number)
+            if search.context.on_tokens is not None:
+                search.context.on_tokens(place, hypotheses[0].ids)
+            search.finish(place, hypotheses)
             running.dec()
-        for number, (order, place) in batch.owners.items():
-            if order.ticket.hear is not None:
-                order.ticket.hear(place, batch.stream.agreed(number))
+        for number, (search, place, _) in batch.running.items():
+            if search.context.on_tokens is not None:
+                search.context.on_tokens(place, batch.stream.agreed(number))
 
-    def _abandon(self, batch: _Batch, error: Exception, coming: Sequence[Member] = ()) -> None:
-        """A batch that cannot go on: everyone in it, or about to join it, is told."""
-        self._meters.running.labels(batch.name).dec(len(batch.owners))
-        there = {order for order, _ in batch.owners.values()}
-        self._fail(there | {order for order, _, _ in coming}, error)
+    def _fail_batch(
+        self, batch: _Batch, error: Exception, joining: Sequence[_Sentence] = ()
+    ) -> None:
+        """End every search that is in a batch, or was about to join it, with an error."""
+        self._metrics.running.labels(batch.name).dec(len(batch.running))
+        searches = {one.search for one in (*batch.running.values(), *joining)}
+        self._fail_searches(searches, error)
 
-    def _fail(self, orders: set[_Order], error: Exception) -> None:
-        if orders and not self._closed:
-            self._meters.failures.inc()
+    def _fail_searches(self, searches: set[_Search], error: Exception) -> None:
+        if searches and not self._closed:
+            self._metrics.failures.inc()
             log.error("a worker failed", exc_info=error)
-        for order in orders:
-            order.fail(
-                answerable(error) or Refusal(500, "the worker failed; it has been started again")
+        for search in searches:
+            search.fail(
+                as_service_error(error)
+                or ServiceError(500, "the worker failed and has been restarted; try again")
             )
 
     def _count_waiting(self, change: int) -> None:
         self._waiting += change
-        self._meters.waiting.set(self._waiting)
-
-
-def _closing() -> Refusal:
-    return Refusal(503, "the service is shutting down", retry_after=5)
+        self._metrics.waiting.set(self._waiting)

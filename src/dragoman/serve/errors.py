@@ -1,113 +1,165 @@
-"""What a request is refused with: a status and one line."""
+"""Errors of the service: which HTTP status each has, and how each API words it.
+
+Whatever goes wrong becomes a `ServiceError`, a status and one line. LibreTranslate's API and our
+own write that line as `error`, DeepL's as `message`.
+"""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Final
 
 from fastapi import Request
 from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 
 from dragoman.errors import ConfigError, DataError, DragomanError
+from dragoman.inference.documents.formats import DocumentTooLarge
 from dragoman.system.memory import is_out_of_memory
 
 __all__ = [
-    "Refusal",
-    "answer",
-    "answerable",
+    "DEEPL_ERROR_RESPONSES",
+    "ERROR_RESPONSES",
+    "ServiceError",
+    "as_service_error",
+    "handle_failure",
+    "handle_http_error",
+    "handle_invalid_request",
     "log",
-    "on_failure",
-    "on_http",
-    "on_invalid",
-    "on_refusal",
-    "refused",
+    "raise_service_errors",
+    "shutting_down",
+    "to_response",
 ]
-
 
 log = logging.getLogger("dragoman.serve")
 
 
-class Refusal(DragomanError):  # noqa: N818  # an answer, and often no one's error
-    """An answer that is no result; each dialect writes it in its own JSON."""
+class ServiceError(HTTPException):
+    """An answer other than a result: a status and one line a client can act on.
+
+    As one of the framework's own exceptions it passes through the reading of a body unchanged.
+    """
 
     def __init__(self, status: int, message: str, *, retry_after: int | None = None) -> None:
-        super().__init__(message)
-        self.status, self.message, self.retry_after = status, message, retry_after
+        headers = None if retry_after is None else {"retry-after": str(retry_after)}
+        super().__init__(status, message, headers)
 
 
-def answerable(error: Exception) -> Refusal | None:
-    """An error as a refusal: the asker's mistakes 400, want of memory 503; None: it is neither."""
-    if isinstance(error, Refusal):
+def shutting_down() -> ServiceError:
+    """Return the error for whatever is asked of a service that is about to end."""
+    return ServiceError(503, "the service is shutting down", retry_after=5)
+
+
+def as_service_error(error: Exception) -> ServiceError | None:
+    """Return the error a client is told, or None if it is a fault of the program.
+
+    What the client can mend is 400 or 413, and memory that ran out is 503.
+    """
+    if isinstance(error, ServiceError):
         return error
+    if isinstance(error, DocumentTooLarge):
+        return ServiceError(413, str(error))
     if isinstance(error, DragomanError):
-        return Refusal(400 if isinstance(error, ConfigError | DataError) else 500, str(error))
+        return ServiceError(400 if isinstance(error, ConfigError | DataError) else 500, str(error))
     if is_out_of_memory(error):
-        message = "out of memory; ask for less at once, or again later"
-        return Refusal(503, message, retry_after=1)
+        return ServiceError(
+            503, "out of memory; send less text at once, or try again later", retry_after=1
+        )
     return None
 
 
 @contextmanager
-def refused() -> Iterator[None]:
-    """What goes wrong inside, as a refusal; what is nobody's mistake is logged."""
+def raise_service_errors() -> Iterator[None]:
+    """Turn whatever the block raises into a service error, and log faults of the program."""
     try:
         yield
     except Exception as error:
-        refusal = answerable(error)
-        if refusal is None:
+        known = as_service_error(error)
+        if known is None:
             log.error("a model failed", exc_info=error)
-            refusal = Refusal(500, "the model failed; see the service's log")
-        raise refusal from None
+            known = ServiceError(500, "the model failed; see the service's log")
+        raise known from None
 
 
-# PART serve.dialects: Refusals as each API writes them: LibreTranslate's and ours as error,
-# DeepL's as message.
+# --- answers ---
 
 
-def answer(refusal: Refusal, path: str) -> JSONResponse:
-    """A refusal in the dialect of a path."""
-    name = "message" if path.startswith("/v2/") else "error"
-    after = refusal.retry_after
-    headers = None if after is None else {"retry-after": str(after)}
-    message = refusal.message.encode("utf-8", "replace").decode()  # it may repeat what was sent
-    return JSONResponse({name: message}, refusal.status, headers)
+def to_response(error: HTTPException, path: str) -> JSONResponse:
+    """Write an error as the API of this path words it."""
+    field = "message" if path.startswith("/v2/") else "error"
+    message = str(error.detail).encode("utf-8", "replace").decode()  # it may quote what was sent
+    return JSONResponse({field: message}, error.status_code, error.headers)
 
 
-async def on_refusal(request: Request, error: Exception) -> JSONResponse:
-    """What we refuse."""
-    assert isinstance(error, Refusal)
-    return answer(error, request.url.path)
-
-
-async def on_http(request: Request, error: Exception) -> JSONResponse:
-    """What the framework refuses: no such path or method, a body that is no JSON."""
+async def handle_http_error(request: Request, error: Exception) -> JSONResponse:
+    """Answer an error of ours or of the framework: an unknown path or method, a broken body."""
     assert isinstance(error, HTTPException)
-    found = answer(Refusal(error.status_code, str(error.detail)), request.url.path)
-    found.headers.update(error.headers or {})
-    return found
+    return to_response(error, request.url.path)
 
 
-async def on_invalid(request: Request, error: Exception) -> JSONResponse:
-    """A body that is not as the description says; the first thing that is wrong."""
+async def handle_invalid_request(request: Request, error: Exception) -> JSONResponse:
+    """Answer a body that does not match its schema with the first thing that is wrong in it."""
     assert isinstance(error, RequestValidationError)
-    return answer(Refusal(400, f"Invalid request: {_first(error)}"), request.url.path)
+    message = f"Invalid request: {_describe_first(error)}"
+    return to_response(ServiceError(400, message), request.url.path)
 
 
-async def on_failure(request: Request, error: Exception) -> JSONResponse:
-    """What went wrong elsewhere; if it is nobody's mistake, the server logs it."""
-    found = answerable(error) or Refusal(500, "the service failed; see its log")
-    return answer(found, request.url.path)
+async def handle_failure(request: Request, error: Exception) -> JSONResponse:
+    """Answer any other exception; the server logs those that are faults of the program."""
+    known = as_service_error(error) or ServiceError(500, "the service failed; see its log")
+    return to_response(known, request.url.path)
 
 
-def _first(error: RequestValidationError) -> str:
-    one: dict[str, Any] = next(iter(error.errors()), {})
-    place = [str(part) for part in one.get("loc", ())][1:]
-    if one.get("type") == "json_invalid":
-        return "the body is no JSON"
-    if one.get("type") == "missing":
-        return f"missing {place[-1]} parameter" if place else "missing body"
-    return f"{'.'.join(place) or 'body'}: {one.get('msg', 'wrong')}"
+def _describe_first(error: RequestValidationError) -> str:
+    first: dict[str, Any] = next(iter(error.errors()), {})
+    field = [str(part) for part in first.get("loc", ())][1:]
+    if first.get("type") == "json_invalid":
+        return "the body is not JSON"
+    if first.get("type") == "missing":
+        return f"missing {field[-1]} parameter" if field else "missing body"
+    return f"{'.'.join(field) or 'body'}: {first.get('msg', 'not valid')}"
+
+
+# --- their description in /openapi.json ---
+
+
+class ErrorResponse(BaseModel):
+    """Says why there is no result."""
+
+    error: str = Field(examples=["Invalid request: missing q parameter"])
+
+
+class DeepLErrorResponse(BaseModel):
+    """Says why there is no result, as DeepL does."""
+
+    message: str = Field(examples=["Value for 'target_lang' not supported."])
+
+
+_DESCRIPTIONS: Final = {
+    400: "A parameter is missing or wrong.",
+    401: "An API key is needed.",
+    403: "The API key is wrong.",
+    404: "What is asked for does not exist.",
+    405: "The path does not support this method.",
+    408: "The body did not arrive in time.",
+    413: "The request is too large.",
+    415: "The body is neither JSON nor a form.",
+    429: "Too many requests; see Retry-After.",
+    500: "A worker failed.",
+    503: "The service is full or shutting down; see Retry-After.",
+    504: "The deadline has passed.",
+}
+
+
+def _responses(model: type[BaseModel]) -> dict[int | str, dict[str, Any]]:
+    return {code: {"model": model, "description": text} for code, text in _DESCRIPTIONS.items()}
+
+
+ERROR_RESPONSES: Final = _responses(ErrorResponse)
+"""Describe the errors of every route for OpenAPI."""
+DEEPL_ERROR_RESPONSES: Final = _responses(DeepLErrorResponse)
+"""Describe the errors of DeepL's routes for OpenAPI."""

@@ -1,4 +1,7 @@
-"""What /metrics tells. Labels are routes, statuses and models; never a key, an address or text."""
+"""The metrics of the service, for Prometheus.
+
+Their labels are methods, routes, statuses and models; never a key, an address or text.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +14,14 @@ from prometheus_client import (
     generate_latest,
 )
 
-__all__ = ["Meters"]
+__all__ = ["Metrics"]
 
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 _SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 
 
-class Meters:
-    """The counters of one service, in a registry of their own."""
+class Metrics:
+    """Count what one service does, in a registry of its own."""
 
     def __init__(self) -> None:
         self.registry = registry = CollectorRegistry()
@@ -32,10 +35,12 @@ class Meters:
             registry=registry,
         )
         self.refusals = Counter(
-            "dragoman_refusals", "Requests refused, by status.", ("status",), registry=registry
+            *("dragoman_refusals", "Requests answered with an error, by status."),
+            ("status",),
+            registry=registry,
         )
         self.accepted = Gauge(
-            "dragoman_accepted_sentences", "Accepted, not yet answered.", registry=registry
+            "dragoman_accepted_sentences", "Accepted and not yet answered.", registry=registry
         )
         self.waiting = Gauge("dragoman_waiting_sentences", "Not yet in a batch.", registry=registry)
         self.running = Gauge(
@@ -59,17 +64,18 @@ class Meters:
             "dragoman_tokens", "Pieces of the translations.", ("model",), registry=registry
         )
         self.characters = Counter(
-            "dragoman_characters", "Of the texts received.", registry=registry
+            "dragoman_characters", "In the texts received.", registry=registry
         )
         self.abandoned = Counter(
-            "dragoman_abandoned_sentences", "Left by client or deadline.", registry=registry
+            *("dragoman_abandoned_sentences", "Given up by the client or at the deadline."),
+            registry=registry,
         )
         self.failures = Counter(
             "dragoman_worker_failures", "Searches that ended in an error.", registry=registry
         )
         ProcessCollector(registry=registry)  # memory, time and open files of the process
-        self.ready = Gauge("dragoman_ready", "1 while requests are welcome.", registry=registry)
+        self.ready = Gauge("dragoman_ready", "1 while requests are accepted.", registry=registry)
 
-    def exposition(self) -> bytes:
-        """In Prometheus's text format."""
+    def render(self) -> bytes:
+        """Return all metrics in Prometheus's text format."""
         return generate_latest(self.registry)

@@ -1,4 +1,4 @@
-"""The models of a service: which there are, and which one a pair of languages means."""
+"""The models that are served: loading them, and finding one by its name or its languages."""
 
 from __future__ import annotations
 
@@ -14,131 +14,137 @@ from dragoman.inference.device import choose_device
 from dragoman.inference.loading import attach_shortlist, load_for_inference
 from dragoman.inference.parser import Parser
 from dragoman.serve.batcher import BatchedEngine, Batcher
-from dragoman.serve.errors import Refusal
+from dragoman.serve.errors import ServiceError
+from dragoman.serve.limits import MAX_EXTRA
 from dragoman.serve.settings import Settings
 from dragoman.text.languages import same_language
 
-__all__ = ["MAX_EXTRA", "Fleet", "Served"]
+__all__ = ["ModelRegistry", "ServedModel"]
 
-MAX_EXTRA: Final = 400
-"""Pieces beyond the source's that a request may allow."""
-PART: Final = 8
-"""Texts that one request has done in the second lane before the next request's turn."""
-GPU_PART: Final = 128
-"""The same, on a GPU."""
-QUICK: Final = frozenset({"beam", "n_best", "length_penalty", "max_extra"})
-"""Options of searches that the batches do."""
+CPU_CHUNK: Final = 8
+"""Texts of one request that the serial queue does before the next request's turn."""
+GPU_CHUNK: Final = 128
+"""The same on a GPU."""
+BATCHED_OPTIONS: Final = frozenset({"beam", "n_best", "length_penalty", "max_extra"})
+"""Options of searches that the batcher can do."""
 
 
-class Served:
-    """A model under its name."""
+class ServedModel:
+    """Hold a translator or parser under the name it is served by."""
 
     def __init__(
-        self, name: str, model: Translator | Parser, languages: tuple[str, ...], part: int
+        self, name: str, model: Translator | Parser, languages: tuple[str, ...], chunk: int
     ) -> None:
         self.name, self._model = name, model
-        self.part = part
-        """Texts of one request that are done at a time, where no batch does them."""
+        self.chunk = chunk
+        """How many texts of one request are done at a time in the serial queue."""
         self.source, self.target = languages or ("", "")
         self.batched = isinstance(model._engine, BatchedEngine)
 
     @property
-    def parses(self) -> bool:
-        """Whether it is a parser."""
+    def is_parser(self) -> bool:
+        """Say whether it parses; otherwise it translates."""
         return isinstance(self._model, Parser)
 
     @property
     def config(self) -> Config:
-        """The model's."""
+        """Return the model's config."""
         return self._model.config
 
     @property
     def translator(self) -> Translator:
-        """The translator; a parser is refused."""
+        """Return the translator, or raise 400 if this is a parser."""
         if isinstance(self._model, Parser):
-            raise Refusal(400, f"{self.name} is a parser; ask /v1/parse")
+            raise ServiceError(400, f"{self.name} is a parser; use /v1/parse")
         return self._model
 
     @property
     def parser(self) -> Parser:
-        """The parser; a translator is refused."""
+        """Return the parser, or raise 400 if this is a translator."""
         if not isinstance(self._model, Parser):
-            raise Refusal(400, f"{self.name} is a translator; ask /v1/translate")
+            raise ServiceError(400, f"{self.name} is a translator; use /v1/translate")
         return self._model
 
-    def batches(self, options: dict[str, Any]) -> bool:
-        """Whether such a search joins the running batch."""
-        return self.batched and options.keys() <= QUICK
+    def can_batch(self, options: dict[str, Any]) -> bool:
+        """Say whether a search with these options can join the running batch."""
+        return self.batched and options.keys() <= BATCHED_OPTIONS
 
 
-class Fleet:
-    """All models, in the order they were named."""
+class ModelRegistry:
+    """Hold all models that are served, in the order they were given."""
 
     def __init__(self, settings: Settings, batcher: Batcher) -> None:
-        self.models: list[Served] = []
-        names: dict[str, Path] = {}
+        self.models: list[ServedModel] = []
+        paths: dict[str, Path] = {}
         for path in settings.models:
-            name = _name(path)
-            if name in names:
-                raise ConfigError(f"{path} and {names[name]} have the same name; rename one")
-            names[name] = path
-            self.models.append(_open(name, path, settings, batcher))
-        for unknown in set(settings.pairs) - set(names):
-            raise ConfigError(f"--pair {unknown}=…: there are the models {', '.join(names)}")
+            name = _model_name(path)
+            if name in paths:
+                raise ConfigError(f"{path} and {paths[name]} have the same name; rename one")
+            paths[name] = path
+            self.models.append(_load(name, path, settings, batcher))
+        for unknown in set(settings.pairs) - set(paths):
+            raise ConfigError(
+                f"--pair {unknown}=…: no such model is served; there are {', '.join(paths)}"
+            )
 
     @property
-    def translators(self) -> list[Served]:
-        """Those that translate."""
-        return [one for one in self.models if not one.parses]
+    def translators(self) -> list[ServedModel]:
+        """Return the models that translate."""
+        return [one for one in self.models if not one.is_parser]
+
+    @property
+    def parsers(self) -> list[ServedModel]:
+        """Return the models that parse."""
+        return [one for one in self.models if one.is_parser]
 
     @property
     def sources(self) -> list[str]:
-        """The languages that can be translated from."""
+        """Return the languages that can be translated from."""
         return list(dict.fromkeys(one.source for one in self.translators))
 
     @property
     def targets(self) -> list[str]:
-        """The languages that can be translated to."""
+        """Return the languages that can be translated to."""
         return list(dict.fromkeys(one.target for one in self.translators))
 
-    def pair(self, source: str, target: str) -> Served:
-        """The first translator between two languages."""
+    def find_pair(self, source: str, target: str) -> ServedModel:
+        """Return the first translator between two languages, or raise 400."""
         for one in self.translators:
             if same_language(one.source, source) and same_language(one.target, target):
                 return one
         for code, known in ((source, self.sources), (target, self.targets)):
             if not any(same_language(code, other) for other in known):
-                raise Refusal(400, f"{code} is not supported")
-        raise Refusal(400, f"{source} to {target} is not supported")
+                raise ServiceError(400, f"{code} is not supported")
+        raise ServiceError(400, f"{source} to {target} is not supported")
 
-    def sources_of(self, target: str) -> list[str]:
-        """The languages that can be translated to `target`."""
+    def find_sources(self, target: str) -> list[str]:
+        """Return the languages that can be translated to `target`, or raise 400 without any."""
         found = [one.source for one in self.translators if same_language(one.target, target)]
         if not found:
-            raise Refusal(400, f"{target} is not supported")
+            raise ServiceError(400, f"{target} is not supported")
         return list(dict.fromkeys(found))
 
-    def named(self, name: str) -> Served:
-        """The model of a name."""
+    def find_name(self, name: str) -> ServedModel:
+        """Return the model of a name, or raise 404."""
         for one in self.models:
             if one.name == name:
                 return one
-        raise Refusal(404, f"there is no model {name!r}; see /v1/models")
+        raise ServiceError(404, f"there is no model {name!r}; see /v1/models")
 
 
-def _name(path: Path) -> str:
-    """A model's directory; of a run, the run's. A link's name is its own."""
+def _model_name(path: Path) -> str:
+    """Return the name of a model's directory, or of its run's; a link goes by its own name."""
     path = Path(os.path.abspath(path))  # noqa: PTH100  # resolve() would follow the link
     return path.parent.name if path.name in ("model", "best") and path.parent.name else path.name
 
 
-def _open(name: str, path: Path, settings: Settings, batcher: Batcher) -> Served:
+def _load(name: str, path: Path, settings: Settings, batcher: Batcher) -> ServedModel:
     precision: Any = settings.precision
     loaded, engine = load_for_inference([path], settings.device, precision)
     config = loaded[0].config
-    part = PART if choose_device(settings.device) == "cpu" else GPU_PART
+    chunk = CPU_CHUNK if choose_device(settings.device) == "cpu" else GPU_CHUNK
     if config.data.task == "parsing":
-        return Served(name, Parser(*loaded, engine=engine), (), part)
+        return ServedModel(name, Parser(*loaded, engine=engine), (), chunk)
     if settings.shortlist:
         attach_shortlist(loaded[0], engine)
     if isinstance(engine, CpuEngine):
@@ -146,5 +152,5 @@ def _open(name: str, path: Path, settings: Settings, batcher: Batcher) -> Served
         engine = BatchedEngine(engine, batcher, name, longest)
     languages = settings.pairs.get(name) or config.data.languages
     if not languages:
-        raise ConfigError(f"{path}: does not say its languages; add --pair {name}=en-de")
-    return Served(name, Translator(*loaded, engine=engine), tuple(languages), part)
+        raise ConfigError(f"{path}: does not name its languages; add --pair {name}=en-de")
+    return ServedModel(name, Translator(*loaded, engine=engine), tuple(languages), chunk)

@@ -1,7 +1,7 @@
-"""What the batches do not do (constraints, alignments, trees, other models), in a second lane.
+"""A queue for what the batcher cannot do: constraints, alignments, trees, models on other engines.
 
-One thread does one small piece of work at a time. While it works, others wait; those that ask for
-the same of the same model then become one piece of work.
+One thread does one small job at a time. Jobs that have come meanwhile and that ask for the same of
+the same model then become one job.
 """
 
 from __future__ import annotations
@@ -14,93 +14,94 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from dragoman.serve.errors import refused
-from dragoman.serve.request_context import Ticket, held
+from dragoman.serve.errors import raise_service_errors
+from dragoman.serve.limits import RequestContext, current_request
 
-__all__ = ["Lane"]
+__all__ = ["SerialQueue"]
 
 Work = Callable[[list[Any]], list[Any]]
-"""Texts to results, one for each."""
+"""A function from texts to results, one for each."""
 
 
 @dataclass(slots=True)
-class _Errand:
-    ticket: Ticket
+class _Job:
+    context: RequestContext
     key: Hashable
     texts: Sequence[Any]
     work: Work
-    together: int
-    answer: asyncio.Future[list[Any]]
+    max_texts: int
+    results: asyncio.Future[list[Any]]
 
 
-class Lane:
-    """Used from one event loop."""
+class SerialQueue:
+    """Do jobs one after another in a thread; used from one event loop."""
 
     def __init__(self) -> None:
-        self._pool = ThreadPoolExecutor(1, "lane")
-        self._waiting: deque[_Errand] = deque()
-        self._busy: asyncio.Task[None] | None = None
+        self._pool = ThreadPoolExecutor(1, "serial_queue")
+        self._waiting: deque[_Job] = deque()
+        self._worker: asyncio.Task[None] | None = None
 
     async def run(
-        self, ticket: Ticket, key: Hashable, texts: Sequence[Any], work: Work, *, together: int
+        self, key: Hashable, texts: Sequence[Any], work: Work, *, max_texts: int
     ) -> list[Any]:
-        """What `work` makes of the texts.
+        """Return what `work` makes of the texts, for the current request.
 
-        With an equal `key` it may be given others' as well, if `together` are not exceeded.
+        It may be given the texts of other jobs with an equal `key` as well, up to `max_texts`.
         """
         loop = asyncio.get_running_loop()
-        errand = _Errand(ticket, key, texts, work, together, loop.create_future())
-        self._waiting.append(errand)
-        if self._busy is None:
-            self._busy = loop.create_task(self._drive())
-        return await errand.answer
+        job = _Job(current_request(), key, texts, work, max_texts, loop.create_future())
+        self._waiting.append(job)
+        if self._worker is None:
+            self._worker = loop.create_task(self._work())
+        return await job.results
 
     def close(self) -> None:
-        """The thread ends with the work it does; nobody waits for that."""
+        """End the thread with the job it is doing, without waiting for that."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
-    async def _drive(self) -> None:
+    async def _work(self) -> None:
         loop = asyncio.get_running_loop()
         while self._waiting:
-            group = self._next()
+            group = self._take_group()
             if not group:
                 continue
             try:
-                found = await loop.run_in_executor(self._pool, _do, group)
+                found = await loop.run_in_executor(self._pool, _run_group, group)
             except Exception as error:
-                for one in group:
-                    if not one.answer.done():
-                        one.answer.set_exception(error)
+                for job in group:
+                    if not job.results.done():
+                        job.results.set_exception(error)
                 continue
-            for one, theirs in zip(group, found, strict=True):
-                if not one.answer.done():
-                    one.answer.set_result(theirs)
-        self._busy = None
+            for job, results in zip(group, found, strict=True):
+                if not job.results.done():
+                    job.results.set_result(results)
+        self._worker = None
 
-    def _next(self) -> list[_Errand]:
-        """The oldest errand that is still wanted, and those that can be done with it."""
-        group: list[_Errand] = []
+    def _take_group(self) -> list[_Job]:
+        """Remove from the queue the oldest job that is still wanted, and those like it."""
+        group: list[_Job] = []
         size = 0
-        rest: deque[_Errand] = deque()
-        for one in self._waiting:
-            if not one.ticket.wanted:
-                if not one.answer.done():
-                    one.answer.set_exception(one.ticket.refusal())
+        rest: deque[_Job] = deque()
+        for job in self._waiting:
+            if not job.context.is_wanted:
+                if not job.results.done():
+                    job.results.set_exception(job.context.error())
             elif not group or (
-                one.key is not None
-                and one.key == group[0].key
-                and size + len(one.texts) <= one.together
+                job.key is not None
+                and job.key == group[0].key
+                and size + len(job.texts) <= job.max_texts
             ):
-                group.append(one)
-                size += len(one.texts)
+                group.append(job)
+                size += len(job.texts)
             else:
-                rest.append(one)
+                rest.append(job)
         self._waiting = rest
         return group
 
 
-def _do(group: list[_Errand]) -> list[list[Any]]:
-    """The results of each errand."""
-    with held(group[0].ticket if len(group) == 1 else Ticket()), refused():
-        found = iter(group[0].work([text for one in group for text in one.texts]))
-        return [list(islice(found, len(one.texts))) for one in group]
+def _run_group(group: list[_Job]) -> list[list[Any]]:
+    """Return the results of each job; work for several requests has nobody's deadline."""
+    context = group[0].context if len(group) == 1 else RequestContext()
+    with context.activate(), raise_service_errors():
+        found = iter(group[0].work([text for job in group for text in job.texts]))
+        return [list(islice(found, len(job.texts))) for job in group]

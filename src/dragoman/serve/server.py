@@ -1,4 +1,4 @@
-"""Running the service: a server that leaves in order."""
+"""Running the service in a web server that shuts down in order."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from typing import Any
 import uvicorn
 
 from dragoman.errors import ConfigError
-from dragoman.serve.app import build, edged
+from dragoman.serve.app import build_app, wrap_in_middleware
 from dragoman.serve.errors import log
-from dragoman.serve.middleware import JsonLines
-from dragoman.serve.service import Desk
+from dragoman.serve.middleware import JsonFormatter
+from dragoman.serve.service import TranslationService
 from dragoman.serve.settings import Settings
 from dragoman.system.memory import share_freed_memory
 
@@ -23,76 +23,79 @@ __all__ = ["serve"]
 
 
 def serve(settings: Settings) -> None:
-    """Read the models and serve them until a signal comes."""
-    with _bound(settings.host, settings.port) as bound:  # first: reading models takes longer
+    """Load the models and serve them until a signal comes."""
+    with _bind(settings.host, settings.port) as bound:  # first: loading models takes longer
         share_freed_memory()
-        desk = Desk(settings)
+        service = TranslationService(settings)
         _log_as_json()
         # Threads that compute let the one that answers have its turn soon.
         sys.setswitchinterval(0.0005)
         config = uvicorn.Config(
-            edged(build(desk)),
+            wrap_in_middleware(build_app(service)),
             log_config=None,
             access_log=False,
             proxy_headers=False,
             server_header=False,
-            timeout_graceful_shutdown=int(settings.patience) + 1,
+            timeout_graceful_shutdown=int(settings.limits.drain_seconds) + 1,
         )
-        _Server(config, desk).run([bound])
+        _Server(config, service).run([bound])
 
 
 def _log_as_json() -> None:
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonLines())
+    handler.setFormatter(JsonFormatter())
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
     logging.captureWarnings(True)
     log.setLevel(logging.INFO)
     logging.getLogger("python_multipart").setLevel(logging.CRITICAL)  # it would log what it reads
 
 
-def _bound(host: str, port: int) -> socket.socket:
+def _bind(host: str, port: int) -> socket.socket:
     try:
         tcp = {"type": socket.SOCK_STREAM, "proto": socket.IPPROTO_TCP}
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, **tcp)[0]
         # Without the protocol asyncio does not know that answers must not wait for the client's
         # acknowledgement, and each takes 40 ms more.
-        found = socket.socket(family, kind, protocol)
+        bound = socket.socket(family, kind, protocol)
         try:
-            found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            found.bind(address)
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            bound.bind(address)
         except OSError:
-            found.close()
+            bound.close()
             raise
     except OSError as error:
         raise ConfigError(
             f"{host} port {port}: cannot listen there ({error.strerror}); choose another --port"
         ) from None
-    return found
+    return bound
 
 
 class _Server(uvicorn.Server):
-    """Not ready first, then deaf, then gone; what was accepted is answered."""
+    """End in order at a signal: first not ready, then not listening, then gone.
 
-    def __init__(self, config: uvicorn.Config, desk: Desk) -> None:
+    What was accepted before is answered.
+    """
+
+    def __init__(self, config: uvicorn.Config, service: TranslationService) -> None:
         super().__init__(config)
-        self._desk = desk
+        self._service = service
 
     async def startup(self, sockets: Any = None) -> None:
-        """See uvicorn; says where it listens."""
+        """Start as uvicorn does, and log where the server listens."""
         await super().startup(sockets)
         for server in self.servers if self.started else ():
             for one in server.sockets:
                 host, port = one.getsockname()[:2]
-                place = f"[{host}]" if ":" in host else host
-                facts = {"host": host, "port": port, "url": f"http://{place}:{port}"}
-                log.info("listening", extra={"facts": facts})
+                address = f"[{host}]" if ":" in host else host
+                fields = {"host": host, "port": port, "url": f"http://{address}:{port}"}
+                log.info("listening", extra={"fields": fields})
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """See uvicorn; a second signal ends it at once."""
-        if self._desk.draining:
+        """Begin to shut down at the first signal, and exit at once at the second."""
+        if self._service.admission.draining:
             self.force_exit = True
             super().handle_exit(sig, frame)
             return
-        self._desk.drain()
+        self._service.admission.drain()
         loop = asyncio.get_running_loop()
-        loop.call_later(self._desk.settings.linger, super().handle_exit, sig, frame)
+        loop.call_later(self._service.settings.linger, super().handle_exit, sig, frame)

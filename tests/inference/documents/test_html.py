@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.inference.documents.html import Page
+from dragoman.inference.documents.html import HtmlText
 
 
 def shouted(text: str) -> str:
-    page = Page(text)
-    return page.filled([one.upper() for one in page.plain], [one.upper() for one in page.tagged])
+    page = HtmlText(text)
+    return page.fill([one.upper() for one in page.plain], [one.upper() for one in page.tagged])
 
 
 @pytest.mark.parametrize(
@@ -34,30 +34,30 @@ def shouted(text: str) -> str:
     ],
 )
 def test_text_between_block_tags_is_one_run(text: str, plain: list[str], tagged: list[str]) -> None:
-    page = Page(text)
+    page = HtmlText(text)
     assert (page.plain, page.tagged) == (plain, tagged)
 
 
 def test_a_page_filled_with_its_own_runs_is_itself() -> None:
     text = "<!doctype html><body><h1>One</h1><p>a <i>b</i> c &amp; d</p> <ul><li>x</li></ul></body>"
-    page = Page(text)
-    assert page.filled(page.plain, page.tagged) == text
+    page = HtmlText(text)
+    assert page.fill(page.plain, page.tagged) == text
 
 
 def test_a_translation_cannot_bring_tags_of_its_own() -> None:
-    page = Page("<p>one <b>two</b></p>")
-    assert page.filled([], ["<b>zwei</b> <script>"]) == "<p><b>zwei</b> &lt;script&gt;</p>"
-    assert Page("<p>one</p>").filled(["<i>eins"], []) == "<p>&lt;i&gt;eins</p>"
+    page = HtmlText("<p>one <b>two</b></p>")
+    assert page.fill([], ["<b>zwei</b> <script>"]) == "<p><b>zwei</b> &lt;script&gt;</p>"
+    assert HtmlText("<p>one</p>").fill(["<i>eins"], []) == "<p>&lt;i&gt;eins</p>"
 
 
 @given(st.text("<>/ab c&;!-\n", max_size=60))
 def test_any_text_is_a_page(text: str) -> None:
-    page = Page(text)
-    assert isinstance(page.filled(page.plain, page.tagged), str)
+    page = HtmlText(text)
+    assert isinstance(page.fill(page.plain, page.tagged), str)
 
 
 @pytest.mark.parametrize("text", ["<" * 50_000, "<a " * 20_000, "<!--" * 20_000, "<b>" * 20_000])
 def test_it_takes_time_in_proportion(text: str) -> None:
     began = time.perf_counter()
-    Page(text)
+    HtmlText(text)
     assert time.perf_counter() - began < 2

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from ..serving import SENTENCES, Service
+from ..service_fixtures import SENTENCES, Service
 
 ASK: dict[str, Any] = {"text": SENTENCES[:2], "source_lang": "EN", "target_lang": "DE"}
 
 
 def test_texts_become_translations_with_what_they_cost(service: Service) -> None:
-    translator = service.desk.fleet.models[0].translator
+    translator = service.inner.registry.models[0].translator
     found = service.post("/v2/translate", ASK)
     assert found.json() == {
         "translations": [

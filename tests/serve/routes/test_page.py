@@ -11,7 +11,7 @@ import pytest
 
 from dragoman.inspection import PAGE
 
-from ..serving import SENTENCES, Service
+from ..service_fixtures import SENTENCES, Service
 
 TEXT = SENTENCES[0]
 
@@ -101,7 +101,13 @@ def test_the_files_of_the_page_and_no_others(service: Service) -> None:
         assert answer.status_code == 200
         assert answer.content == file.read_bytes()
         assert answer.headers["content-type"].startswith(kinds.get(file.suffix, "text/html"))
-    for name in ("looking.py", "..%2Flooking.py", "%2e%2e/looking.py", "../looking.py", ""):
+    for name in (
+        "saved_page.py",
+        "..%2Fsaved_page.py",
+        "%2e%2e/saved_page.py",
+        "../saved_page.py",
+        "",
+    ):
         assert service.client.get(f"/page/{name}").status_code == 404
 
 
@@ -120,7 +126,7 @@ def test_korean_says_all_that_english_says() -> None:
     assert keys[0] == keys[1]
     used = set()
     for file in PAGE.glob("*.js"):
-        used |= set(re.findall(r'say\("([\w.]+)"', file.read_text(encoding="utf-8")))
+        used |= set(re.findall(r'localize\("([\w.]+)"', file.read_text(encoding="utf-8")))
     assert used <= keys[0], used - keys[0]
 
 

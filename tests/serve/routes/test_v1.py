@@ -12,10 +12,10 @@ import pytest
 
 from dragoman.inference import Glossary, load
 from dragoman.inference.cpu import kernel_library
-from dragoman.inference.loading import open_models
+from dragoman.inference.loading import load_for_inference
 from dragoman.serve import models
 
-from ..serving import SENTENCES, Service
+from ..service_fixtures import SENTENCES, Service
 
 PAIR = {"source": "en", "target": "de"}
 
@@ -27,7 +27,7 @@ def ask(service: Service, **body: Any) -> Any:
 
 
 def test_n_best_scores_and_tokens_are_the_translators(service: Service) -> None:
-    translator = service.desk.fleet.models[0].translator
+    translator = service.inner.registry.models[0].translator
     want = translator.translate(SENTENCES[0], n_best=3, beam=5)
     (found,) = ask(service, text=SENTENCES[0], n_best=3, beam=5)
     assert found["text"] == want.text
@@ -37,7 +37,7 @@ def test_n_best_scores_and_tokens_are_the_translators(service: Service) -> None:
     assert [one["text"] for one in found["alternatives"]] == [o.text for o in want.alternatives]
 
 
-@pytest.mark.skipif(kernel_library.kernel() is None, reason="the kernel is not compiled")
+@pytest.mark.skipif(kernel_library.load_kernel() is None, reason="the kernel is not compiled")
 def test_a_plain_search_joins_the_batch_and_others_do_not(served: Callable[..., Service]) -> None:
     service = served()
 
@@ -54,7 +54,7 @@ def test_a_plain_search_joins_the_batch_and_others_do_not(served: Callable[..., 
 
 
 def test_constraints_glossary_and_alignment_are_the_translators(service: Service) -> None:
-    translator = service.desk.fleet.models[0].translator
+    translator = service.inner.registry.models[0].translator
     text = "the dog sees the old house"
     for body, options in (
         ({"must": ["esuoh"]}, {"must": ["esuoh"]}),
@@ -73,7 +73,7 @@ def test_constraints_glossary_and_alignment_are_the_translators(service: Service
 
 def test_a_parser_gives_trees(service: Service) -> None:
     words = [["the", "dog", "sees"], ["a", "cat"]]
-    parser = service.desk.fleet.models[2].parser
+    parser = service.inner.registry.models[2].parser
     found = service.post("/v1/parse", {"words": words, "n_best": 2})
     assert found.status_code == 200, found.text
     want = [one and one.to_dict() for one in parser.parse(words, n_best=2)]
@@ -85,7 +85,7 @@ def test_a_parser_gives_trees(service: Service) -> None:
 
 
 def test_scores_and_alternatives_are_the_translators(service: Service) -> None:
-    translator = service.desk.fleet.models[0].translator
+    translator = service.inner.registry.models[0].translator
     (want,) = translator.score(["the dog"], ["god eht"])
     body = {**PAIR, "text": ["the dog"], "translation": ["god eht"], "tokens": True}
     assert service.post("/v1/score", body).json() == {"scores": [want.to_dict(tokens=True)]}
@@ -103,7 +103,7 @@ def test_models_are_listed_and_chosen_by_name(service: Service) -> None:
         ("trees", "parsing"),
     ]
     found = service.post("/v1/translate", {"text": SENTENCES[0], "model": "deen"}).json()
-    want = service.desk.fleet.models[1].translator.translate(SENTENCES[0]).text
+    want = service.inner.registry.models[1].translator.translate(SENTENCES[0]).text
     assert found["translations"][0]["text"] == want
     for body, status in (
         ({"model": "nobody"}, 404),
@@ -125,7 +125,7 @@ def events(text: str) -> list[tuple[str, dict[str, Any]]]:
     return [(head[7:], json.loads(data[6:])) for head, data in blocks]
 
 
-@pytest.mark.skipif(kernel_library.kernel() is None, reason="the kernel is not compiled")
+@pytest.mark.skipif(kernel_library.load_kernel() is None, reason="the kernel is not compiled")
 @pytest.mark.parametrize("beam", [1, 4])
 def test_tokens_come_in_order_then_the_whole(service: Service, beam: int) -> None:
     text = f"{SENTENCES[0]}\n{SENTENCES[1]}"
@@ -145,7 +145,7 @@ def test_a_stream_is_refused_before_it_begins(served: Callable[..., Service]) ->
     service = served(queue=1)
     found = service.post("/v1/translate/stream", {"text": "the dog\nthe cat"})
     assert found.status_code == 413
-    service.desk.draining = True
+    service.inner.admission.draining = True
     found = service.post("/v1/translate/stream", {"text": "the dog"})
     assert found.status_code == 503
     assert "error" in found.json()
@@ -159,7 +159,7 @@ def test_a_stream_that_fails_says_so(
     kind, facts = events(found.text)[-1]
     assert (kind, facts["status"]) == ("error", 504)
     service = served(precision="float32")
-    monkeypatch.setattr(service.desk.fleet.models[0].translator, "translate", lambda _: 1 / 0)
+    monkeypatch.setattr(service.inner.registry.models[0].translator, "translate", lambda _: 1 / 0)
     found = service.post("/v1/translate/stream", {"text": SENTENCES[0]})
     kind, facts = events(found.text)[-1]
     assert (kind, facts["status"]) == ("error", 500)
@@ -168,12 +168,12 @@ def test_a_stream_that_fails_says_so(
 def test_models_that_pytorch_computes_are_served_too(served: Callable[..., Service]) -> None:
     service = served(precision="float32")
     assert service.client.get("/v1/models").json()[0]["batched"] is False
-    translator = service.desk.fleet.models[0].translator
+    translator = service.inner.registry.models[0].translator
     found = ask(service, text=SENTENCES[:20])
     assert [one["text"] for one in found] == [o.text for o in translator.translate(SENTENCES[:20])]
 
 
-@pytest.mark.skipif(kernel_library.kernel() is None, reason="the kernel is not compiled")
+@pytest.mark.skipif(kernel_library.load_kernel() is None, reason="the kernel is not compiled")
 def test_an_engine_of_another_kind_is_asked_as_it_is(
     served: Callable[..., Service], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -189,13 +189,13 @@ def test_an_engine_of_another_kind_is_asked_as_it_is(
             return self._engine.search(sentences, options, yields)
 
     def open_other(*arguments: Any) -> Any:
-        loaded, engine = open_models(*arguments)
+        loaded, engine = load_for_inference(*arguments)
         return loaded, Other(engine)
 
-    monkeypatch.setattr(models, "open_models", open_other)
+    monkeypatch.setattr(models, "load_for_inference", open_other)
     service = served()
     assert service.client.get("/v1/models").json()[0]["batched"] is False
     found = ask(service, text=SENTENCES[:20])
-    want = load(service.desk.fleet.models[0].translator.path, device="cpu")
+    want = load(service.inner.registry.models[0].translator.path, device="cpu")
     assert [one["text"] for one in found] == [o.text for o in want.translate(SENTENCES[:20])]
-    assert asked == [("lane_0", 8), ("lane_0", 8), ("lane_0", 4)]
+    assert asked == [("serial_queue_0", 8), ("serial_queue_0", 8), ("serial_queue_0", 4)]

@@ -1,1 +1,1 @@
-"""Documents: what of them is text to translate, and the document again around it."""
+"""Documents: finding the text to translate in them, and putting its translation in its place."""

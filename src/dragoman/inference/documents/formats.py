@@ -1,4 +1,4 @@
-"""Files of text: what of them is to be translated, and the file again around it."""
+"""File formats of documents: reading the texts to translate, and writing the document again."""
 
 from __future__ import annotations
 
@@ -9,58 +9,56 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, Final
 
-from dragoman.serve.errors import Refusal
+from dragoman.errors import ConfigError, DataError
 
-__all__ = ["KINDS", "Document", "opened"]
+__all__ = ["MEDIA_TYPES", "Document", "DocumentTooLarge", "open_document"]
 
-KINDS: Final = {
+MEDIA_TYPES: Final = {
     "txt": "text/plain; charset=utf-8",
     "tsv": "text/tab-separated-values; charset=utf-8",
     "srt": "application/x-subrip; charset=utf-8",
     "html": "text/html; charset=utf-8",
     "docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
 }
-"""By the end of the name."""
+"""The media type of each format that can be read, by its file name extension."""
+
+
+class DocumentTooLarge(DataError):  # noqa: N818  # it says what is wrong
+    """Raised for a document that would take more memory than is allowed."""
 
 
 class Document(ABC):
-    """A file."""
+    """A file whose texts are to be translated."""
 
-    html = False
+    is_html = False
     """Whether its texts have tags."""
     texts: list[str]
-    """What is to be translated, none of more than a line."""
+    """The texts to translate, none of more than a line; those of HTML are whole pages."""
 
     @abstractmethod
-    def filled(self, found: Sequence[str]) -> bytes:
-        """The file with a translation for each text."""
+    def fill(self, translations: Sequence[str]) -> bytes:
+        """Return the file with a translation in place of each text."""
 
 
-def opened(kind: str, content: bytes, most: int) -> Document:
-    """A file of one of the kinds; of one that is packed, at most 8 × `most` bytes are unpacked."""
-    if kind == "docx":
-        return _Word(content, 8 * most)
+def open_document(extension: str, content: bytes, max_bytes: int) -> Document:
+    """Read a document of the format that a file name extension names.
+
+    Raise DocumentTooLarge for a compressed one that would unpack to more than `max_bytes`.
+    """
+    if extension not in MEDIA_TYPES:
+        raise DataError(f"file format not supported; use one of {', '.join(MEDIA_TYPES)}")
+    if extension == "docx":
+        return _WordDocument(content, max_bytes)
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise Refusal(400, f"the file is not UTF-8 (byte {error.start})") from None
-    if kind == "html":
-        return _Html(text)
-    return _Parts(text, _SPLIT[kind])
+        raise DataError(f"the file is not UTF-8 (byte {error.start})") from None
+    if extension == "html":
+        return _HtmlDocument(text)
+    return _TextDocument(text, _SEPARATORS[extension])
 
 
-class _Html(Document):
-    html = True
-
-    def __init__(self, text: str) -> None:
-        self.texts = [text] if text.strip() else []
-        self._text = text
-
-    def filled(self, found: Sequence[str]) -> bytes:
-        return (found[0] if found else self._text).encode()
-
-
-_SPLIT: Final = {
+_SEPARATORS: Final = {
     "txt": re.compile(r"(\r?\n)"),
     "tsv": re.compile(r"(\r?\n|\t)"),
     # A subtitle's number and times stay, and so do the lines between subtitles.
@@ -68,55 +66,66 @@ _SPLIT: Final = {
 }
 
 
-class _Parts(Document):
-    """Text between what is left as it is."""
+class _TextDocument(Document):
+    """Text between separators, which are left as they are."""
 
-    def __init__(self, text: str, between: re.Pattern[str]) -> None:
-        self._parts = between.split(text)
-        self._places = [
-            n for n in range(0, len(self._parts), 2) if any(map(str.isalpha, self._parts[n]))
-        ]
-        self.texts = [self._parts[n] for n in self._places]
+    def __init__(self, text: str, separator: re.Pattern[str]) -> None:
+        self._parts = separator.split(text)
+        self._indices = [i for i in range(0, len(self._parts), 2) if _has_letters(self._parts[i])]
+        self.texts = [self._parts[i] for i in self._indices]
 
-    def filled(self, found: Sequence[str]) -> bytes:
+    def fill(self, translations: Sequence[str]) -> bytes:
         parts = list(self._parts)
-        for place, text in zip(self._places, found, strict=True):
-            parts[place] = text
+        for i, text in zip(self._indices, translations, strict=True):
+            parts[i] = text
         return "".join(parts).encode()
 
 
-class _Word(Document):
-    """Paragraph by paragraph; a paragraph's first letters say how all of it looks."""
+class _HtmlDocument(Document):
+    """A web page, which is one text with tags."""
 
-    def __init__(self, content: bytes, most: int) -> None:
+    is_html = True
+
+    def __init__(self, text: str) -> None:
+        self.texts = [text] if text.strip() else []
+        self._text = text
+
+    def fill(self, translations: Sequence[str]) -> bytes:
+        return (translations[0] if translations else self._text).encode()
+
+
+class _WordDocument(Document):
+    """A Word document, paragraph by paragraph; each keeps the formatting of its first letters."""
+
+    def __init__(self, content: bytes, max_bytes: int) -> None:
         try:
             import docx
         except ImportError:
-            raise Refusal(400, "this server does not read docx (it lacks python-docx)") from None
+            raise ConfigError("reading .docx files needs python-docx, not installed here") from None
         try:
             with zipfile.ZipFile(io.BytesIO(content)) as packed:
-                if sum(one.file_size for one in packed.infolist()) > most:
-                    raise Refusal(413, f"the file unpacks to more than {most} bytes")
+                if sum(one.file_size for one in packed.infolist()) > max_bytes:
+                    raise DocumentTooLarge(f"the file unpacks to more than {max_bytes} bytes")
             self._document: Any = docx.Document(io.BytesIO(content))
-            self._paragraphs = [one for one in self._all() if any(map(str.isalpha, one.text))]
-        except Refusal:
+            self._paragraphs = [one for one in self._find_paragraphs() if _has_letters(one.text)]
+        except DocumentTooLarge:
             raise
         except Exception:
-            raise Refusal(400, "the file is no docx") from None
+            raise DataError("the file is not a .docx document") from None
         self.texts = [" ".join(one.text.split()) for one in self._paragraphs]
 
-    def _all(self) -> list[Any]:
+    def _find_paragraphs(self) -> list[Any]:
         cells = [
             cell for table in self._document.tables for row in table.rows for cell in row.cells
         ]
-        seen: dict[Any, Any] = {}
-        for home in (self._document, *cells):
-            for paragraph in home.paragraphs:
-                seen.setdefault(paragraph._p, paragraph)  # a merged cell comes more than once
-        return list(seen.values())
+        found: dict[Any, Any] = {}
+        for container in (self._document, *cells):
+            for paragraph in container.paragraphs:
+                found.setdefault(paragraph._p, paragraph)  # a merged cell comes more than once
+        return list(found.values())
 
-    def filled(self, found: Sequence[str]) -> bytes:
-        for paragraph, text in zip(self._paragraphs, found, strict=True):
+    def fill(self, translations: Sequence[str]) -> bytes:
+        for paragraph, text in zip(self._paragraphs, translations, strict=True):
             first, *others = [run for run in paragraph.runs if run.text] or [paragraph.add_run()]
             first.text = text
             for run in others:
@@ -124,3 +133,7 @@ class _Word(Document):
         out = io.BytesIO()
         self._document.save(out)
         return out.getvalue()
+
+
+def _has_letters(text: str) -> bool:
+    return any(map(str.isalpha, text))

@@ -1,4 +1,4 @@
-"""Texts of several lines: what is translated of them, and the whole again."""
+"""Plain texts of several lines: each line is translated, and the text put together again."""
 
 from __future__ import annotations
 
@@ -7,59 +7,71 @@ from dataclasses import replace
 
 from dragoman.inference import Translation
 
-__all__ = ["Lines"]
+__all__ = ["Lines", "get_alternative"]
 
 
 class Lines:
-    """Some texts as one list of lines; blank ones and the white space around lines stay."""
+    """Hold some texts as one list of lines; blank lines and the white space around lines stay."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         self._texts = [text.split("\n") for text in texts]
-        self.wanted = [line.strip() for lines in self._texts for line in lines if line.strip()]
-        """What is to be translated."""
+        self.plain = [line.strip() for lines in self._texts for line in lines if line.strip()]
+        """The lines to translate."""
+        self.tagged: list[str] = []
+        """Nothing, for plain text has no tags; see `HtmlTexts`."""
 
     def __len__(self) -> int:
-        return len(self.wanted)
+        return len(self.plain)
 
-    def joined(self, found: Sequence[Translation]) -> list[Translation]:
-        """The translation of each text, from those of the lines wanted."""
-        coming = iter(found)
+    def assemble(
+        self, plain: Sequence[Translation], tagged: Sequence[Translation] = ()
+    ) -> list[Translation]:
+        """Return the translation of each text, given those of its lines."""
+        assert not tagged
+        coming = iter(plain)
         return [
-            _whole(
+            _join(
                 "\n".join(lines), [(line, next(coming) if line.strip() else None) for line in lines]
             )
             for lines in self._texts
         ]
 
 
-def _whole(text: str, parts: Sequence[tuple[str, Translation | None]]) -> Translation:
-    """One text; its alternative n joins the n-th of each line, or the best where there is none."""
-    there = [one for _, one in parts if one is not None]
-    if len(parts) == 1 and there and parts[0][0] == parts[0][0].strip():
-        return there[0]
-    most = max((len(one.alternatives) for one in there), default=0)
-    ranked = [_ranked(text, parts, n) for n in range(most + 1)]
-    return replace(ranked[0], alternatives=tuple(ranked[1:]))
+def get_alternative(best: Translation, rank: int) -> Translation:
+    """Return the alternative of a rank, 0 being the best, or the last if there are fewer."""
+    ranked = (best, *best.alternatives)
+    return ranked[min(rank, len(ranked) - 1)]
 
 
-def _ranked(text: str, parts: Sequence[tuple[str, Translation | None]], rank: int) -> Translation:
-    lines, chosen, pairs = [], [], []
-    sources = targets = 0  # words before this line
-    for line, best in parts:
+def _join(text: str, lines: Sequence[tuple[str, Translation | None]]) -> Translation:
+    """Join the lines of a text; its alternatives are joined from those of the same rank."""
+    translated = [one for _, one in lines if one is not None]
+    if len(lines) == 1 and translated and lines[0][0] == lines[0][0].strip():
+        return translated[0]
+    most = max((len(one.alternatives) for one in translated), default=0)
+    best, *others = (_join_rank(text, lines, rank) for rank in range(most + 1))
+    return replace(best, alternatives=tuple(others))
+
+
+def _join_rank(
+    text: str, lines: Sequence[tuple[str, Translation | None]], rank: int
+) -> Translation:
+    joined, chosen, pairs = [], [], []
+    source_words = target_words = 0  # before this line
+    for line, best in lines:
         if best is None:
-            lines.append(line)
+            joined.append(line)
             continue
-        others = [best, *best.alternatives]
-        one = others[min(rank, len(others) - 1)]
+        one = get_alternative(best, rank)
         chosen.append(one)
         start = len(line) - len(line.lstrip())
-        lines.append(line[:start] + one.text + line[len(line.rstrip()) :])
-        pairs += [(s + sources, t + targets) for s, t in one.alignment]
-        sources += len(line.split())
-        targets += len(one.text.split())
+        joined.append(line[:start] + one.text + line[len(line.rstrip()) :])
+        pairs += [(s + source_words, t + target_words) for s, t in one.alignment]
+        source_words += len(line.split())
+        target_words += len(one.text.split())
     return Translation(
         text,
-        "\n".join(lines),
+        "\n".join(joined),
         sum(one.score for one in chosen),
         tuple(token for one in chosen for token in one.tokens),
         tuple(pairs),

@@ -1,1 +1,1 @@
-"""The routes of the service, one file an API."""
+"""The routes of the service, one file for each API."""

@@ -1,44 +1,51 @@
-"""DeepL's API: translating text, the languages, and what was used."""
+"""DeepL's API: translating texts, listing the languages, and what a key has used."""
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal
+from typing import Final, Literal
 from urllib.parse import parse_qs
 
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
 
-from dragoman.serve.errors import Refusal
-from dragoman.serve.openapi import DEEPL_REFUSALS
-from dragoman.serve.request_bodies import Body, FormRoute, also_a_form
-from dragoman.serve.translation_request import desk_of, guard_of, translate
+from dragoman.serve.errors import DEEPL_ERROR_RESPONSES, ServiceError
+from dragoman.serve.requests import (
+    Body,
+    FormRoute,
+    form_schema,
+    get_authenticator,
+    get_service,
+    translate,
+)
 from dragoman.text.languages import language_name
 
 __all__ = ["router"]
 
 UNLIMITED: Final = 10**12
-"""Characters: what DeepL says of accounts without a limit."""
+"""The characters that DeepL gives as the limit of accounts without one."""
 
-router = APIRouter(prefix="/v2", route_class=FormRoute, tags=["DeepL"], responses=DEEPL_REFUSALS)
+router = APIRouter(
+    prefix="/v2", route_class=FormRoute, tags=["DeepL"], responses=DEEPL_ERROR_RESPONSES
+)
 
 
 class DeepLBody(Body):
-    """What is to be translated. Other fields of DeepL's change nothing."""
+    """The texts to translate. DeepL's other fields are accepted and change nothing."""
 
     model_config = ConfigDict(
         json_schema_extra={
             "examples": [{"text": ["Good morning!"], "source_lang": "EN", "target_lang": "DE"}]
         },
     )
-    text: list[str] | str = Field(description="Texts; a single one in a form.")
+    text: list[str] | str = Field(description="The texts; in a form it may be a single one.")
     target_lang: str
     source_lang: str | None = Field(None, description="Without it, each text's is detected.")
     tag_handling: Literal["html", "xml"] | None = None
-    glossary_id: str | None = Field(None, description="Refused: there are none here.")
+    glossary_id: str | None = Field(None, description="Refused: there are no glossaries here.")
 
 
 class DeepLTranslation(BaseModel):
-    """The translation of a text."""
+    """The translation of one text."""
 
     detected_source_language: str
     text: str
@@ -46,13 +53,13 @@ class DeepLTranslation(BaseModel):
 
 
 class DeepLAnswer(BaseModel):
-    """In the order of the texts."""
+    """The translations, in the order of the texts."""
 
     translations: list[DeepLTranslation]
 
 
 class DeepLLanguage(BaseModel):
-    """A language."""
+    """A language that is served."""
 
     language: str
     name: str
@@ -60,21 +67,21 @@ class DeepLLanguage(BaseModel):
 
 
 class Usage(BaseModel):
-    """Characters since the service began."""
+    """The characters translated for a key since the service began."""
 
     character_count: int
     character_limit: int
 
 
-@router.post("/translate", openapi_extra=also_a_form(DeepLBody))
+@router.post("/translate", openapi_extra=form_schema(DeepLBody))
 async def translate_texts(request: Request, body: DeepLBody) -> DeepLAnswer:
     """Translate texts."""
-    key = _admit(request)
+    key = _authenticate(request)
     texts = [body.text] if isinstance(body.text, str) else body.text
     if not texts:
-        raise Refusal(400, "Parameter 'text' not specified.")
+        raise ServiceError(400, "Parameter 'text' not specified.")
     if body.glossary_id is not None:
-        raise Refusal(404, "There are no glossaries here; see /v1/translate.")
+        raise ServiceError(404, "There are no glossaries here; see /v1/translate.")
     found = await translate(
         request,
         texts,
@@ -82,7 +89,7 @@ async def translate_texts(request: Request, body: DeepLBody) -> DeepLAnswer:
         body.target_lang.lower(),
         html=body.tag_handling is not None,
     )
-    guard_of(request).bill(key, sum(map(len, texts)))
+    get_authenticator(request).add_usage(key, sum(map(len, texts)))
     return DeepLAnswer(
         translations=[
             DeepLTranslation(
@@ -99,22 +106,22 @@ async def translate_texts(request: Request, body: DeepLBody) -> DeepLAnswer:
 async def languages(
     request: Request, type: Literal["source", "target"] | None = None
 ) -> list[DeepLLanguage]:
-    """The languages that can be translated from, or to."""
-    _admit(request)
+    """List the languages that can be translated from, or to."""
+    _authenticate(request)
     asked = type or parse_qs((await request.body()).decode("utf-8", "replace")).get("type", [""])[0]
-    fleet = desk_of(request).fleet
-    codes = fleet.targets if asked == "target" else fleet.sources
+    registry = get_service(request).registry
+    codes = registry.targets if asked == "target" else registry.sources
     return [DeepLLanguage(language=code.upper(), name=language_name(code)) for code in codes]
 
 
 @router.get("/usage")
 async def usage(request: Request) -> Usage:
-    """What this key has used."""
-    count = guard_of(request).used(_admit(request))
+    """Return how many characters this key has used."""
+    count = get_authenticator(request).usage(_authenticate(request))
     return Usage(character_count=count, character_limit=UNLIMITED)
 
 
-def _admit(request: Request) -> str:
-    kind, _, key = request.headers.get("authorization", "").partition(" ")
-    known: Any = key.strip() if kind == "DeepL-Auth-Key" else None
-    return guard_of(request).admit(request, known, missing=403)
+def _authenticate(request: Request) -> str:
+    scheme, _, key = request.headers.get("authorization", "").partition(" ")
+    given = key.strip() if scheme == "DeepL-Auth-Key" else None
+    return get_authenticator(request).authenticate(request, given, missing=403)

@@ -1,60 +1,56 @@
-"""LibreTranslate's /translate_file: a file comes in, and its translation waits to be fetched."""
+"""LibreTranslate's /translate_file: a document is sent, and its translation fetched afterwards."""
 
 from __future__ import annotations
 
 import asyncio
 import secrets
 import time
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 from urllib.parse import quote
 
 from fastapi import APIRouter, File, Form, Request, UploadFile
 from fastapi.responses import Response
 from pydantic import BaseModel
 
-from dragoman.inference.documents.formats import KINDS, opened
-from dragoman.serve.errors import Refusal
-from dragoman.serve.openapi import REFUSALS
-from dragoman.serve.translation_request import desk_of, guard_of, translate
+from dragoman.inference.documents.formats import MEDIA_TYPES, open_document
+from dragoman.serve.errors import ERROR_RESPONSES, ServiceError
+from dragoman.serve.limits import DOCUMENT_BYTES, DOCUMENT_EXPANSION, DOCUMENT_SECONDS
+from dragoman.serve.requests import get_authenticator, get_service, translate
 
-__all__ = ["Shelf", "router"]
+__all__ = ["DocumentStore", "router"]
 
-KEPT: Final = 600.0
-"""Seconds."""
-ROOM: Final = 64 << 20
-"""Bytes of all files that wait."""
-
-router = APIRouter(tags=["LibreTranslate"], responses=REFUSALS)
+router = APIRouter(tags=["LibreTranslate"], responses=ERROR_RESPONSES)
 
 
-class Shelf:
-    """Translated files, in memory, each under a name that cannot be guessed."""
+class DocumentStore:
+    """Keep translated documents in memory for a while, under names that cannot be guessed."""
 
-    def __init__(self) -> None:
-        self._files: dict[str, tuple[float, str, bytes]] = {}
+    def __init__(self, max_bytes: int = DOCUMENT_BYTES, seconds: float = DOCUMENT_SECONDS) -> None:
+        self._max_bytes, self._seconds = max_bytes, seconds
+        self._documents: dict[str, tuple[float, str, bytes]] = {}
 
-    def put(self, kind: str, content: bytes) -> str:
-        """The name of a new file; the oldest go where there is no room."""
+    def put(self, extension: str, content: bytes) -> str:
+        """Keep a document and return its name; the oldest are dropped if there is no room."""
         now = time.monotonic()
         size = len(content)
-        for name, (then, _, there) in reversed(list(self._files.items())):
-            size += len(there)
-            if now - then > KEPT or size > ROOM:
-                del self._files[name]
-        name = f"{secrets.token_urlsafe(24)}.{kind}"
-        self._files[name] = now, kind, content
+        for name, (then, _, other) in reversed(list(self._documents.items())):
+            size += len(other)
+            if now - then > self._seconds or size > self._max_bytes:
+                del self._documents[name]
+        name = f"{secrets.token_urlsafe(24)}.{extension}"
+        self._documents[name] = now, extension, content
         return name
 
     def get(self, name: str) -> tuple[str, bytes]:
-        """What is kept under a name."""
-        then, kind, content = self._files.get(name, (-KEPT, "", b""))
-        if not kind or time.monotonic() - then > KEPT:
-            raise Refusal(404, "there is no such file, or no longer")
-        return kind, content
+        """Return the extension and content of a document, or raise 404."""
+        then, extension, content = self._documents.get(name, (0.0, "", b""))
+        if not extension or time.monotonic() - then > self._seconds:
+            raise ServiceError(404, "there is no such file, or it has expired")
+        return extension, content
 
 
 class FileAnswer(BaseModel):
-    """Where the translation is."""
+    """Says where the translated file can be fetched."""
 
     translatedFileUrl: str
 
@@ -62,35 +58,35 @@ class FileAnswer(BaseModel):
 @router.post("/translate_file")
 async def translate_file(
     request: Request,
-    file: Annotated[UploadFile, File(description=f"One of: {', '.join(KINDS)}.")],
+    file: Annotated[UploadFile, File(description=f"One of: {', '.join(MEDIA_TYPES)}.")],
     source: Annotated[str, Form()],
     target: Annotated[str, Form()],
     api_key: Annotated[str | None, Form()] = None,
 ) -> FileAnswer:
-    """Translate a file, which is then to be fetched for ten minutes."""
-    key = guard_of(request).admit(request, api_key)
-    kind = (file.filename or "").rpartition(".")[2].lower()
-    if kind not in KINDS:
-        raise Refusal(
-            400, f"Invalid request: file format not supported; there are {', '.join(KINDS)}"
-        )
-    content, most = await file.read(), desk_of(request).settings.max_body
-    document = await asyncio.to_thread(opened, kind, content, most)
-    # One text, so that it is in one language; its lines are as many as the document's texts.
+    """Translate a file, which can then be fetched for ten minutes."""
+    key = get_authenticator(request).authenticate(request, api_key)
+    extension = (file.filename or "").rpartition(".")[2].lower()
+    max_bytes = DOCUMENT_EXPANSION * get_service(request).settings.limits.max_body
+    content = await file.read()
+    document = await asyncio.to_thread(open_document, extension, content, max_bytes)
+    # One text, so that it is in one language; it has as many lines as the document has texts.
     whole = "\n".join(document.texts)
     (found,) = await translate(
-        request, [whole], None if source == "auto" else source, target, html=document.html
+        request, [whole], None if source == "auto" else source, target, html=document.is_html
     )
-    guard_of(request).bill(key, len(whole))
+    get_authenticator(request).add_usage(key, len(whole))
     text = found.translation.text
-    lines = ([text] if document.html else text.split("\n")) if whole else []
-    name = request.app.state.files.put(kind, await asyncio.to_thread(document.filled, lines))
+    texts = ([text] if document.is_html else text.split("\n")) if whole else []
+    filled = await asyncio.to_thread(document.fill, texts)
+    name = request.app.state.documents.put(extension, filled)
     return FileAnswer(translatedFileUrl=f"{request.base_url}download_file/{quote(name)}")
 
 
 @router.get("/download_file/{name}", response_class=Response)
 async def download_file(request: Request, name: str) -> Response:
-    """A file that was translated."""
-    kind, content = request.app.state.files.get(name)
-    headers: dict[str, Any] = {"content-disposition": f'attachment; filename="translation.{kind}"'}
-    return Response(content, media_type=KINDS[kind], headers=headers)
+    """Return a translated file."""
+    extension, content = request.app.state.documents.get(name)
+    headers: dict[str, Any] = {
+        "content-disposition": f'attachment; filename="translation.{extension}"'
+    }
+    return Response(content, media_type=MEDIA_TYPES[extension], headers=headers)

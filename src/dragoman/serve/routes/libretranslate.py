@@ -1,30 +1,35 @@
-"""LibreTranslate's API: the same fields, statuses and errors."""
+"""LibreTranslate's API, with the same fields, statuses and errors."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
 
-from dragoman.inference.documents.formats import KINDS
-from dragoman.serve.openapi import REFUSALS
-from dragoman.serve.request_bodies import Body, FormRoute, also_a_form
-from dragoman.serve.translation_request import check_size, desk_of, guard_of, translate
+from dragoman.inference.documents.formats import MEDIA_TYPES
+from dragoman.serve.errors import ERROR_RESPONSES
+from dragoman.serve.limits import MAX_ALTERNATIVES
+from dragoman.serve.requests import (
+    Body,
+    FormRoute,
+    check_size,
+    form_schema,
+    get_authenticator,
+    get_service,
+    translate,
+)
 from dragoman.text.languages import detect_languages, language_name
 
 __all__ = ["router"]
 
-MOST: Final = 16
-"""Alternatives of a translation."""
+router = APIRouter(route_class=FormRoute, tags=["LibreTranslate"], responses=ERROR_RESPONSES)
 
-router = APIRouter(route_class=FormRoute, tags=["LibreTranslate"], responses=REFUSALS)
-
-Key = Annotated[str | None, Field(description="Where the service has keys.")]
+Key = Annotated[str | None, Field(description="Needed if the service has API keys.")]
 
 
 class TranslateBody(Body):
-    """What is to be translated."""
+    """The text or texts to translate."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -32,10 +37,12 @@ class TranslateBody(Body):
         },
     )
     q: str | list[str] = Field(description="A text, or several.")
-    source: str = Field(description="Its language's code, or auto.")
-    target: str = Field(description="The code of the language wanted.")
+    source: str = Field(description="The code of its language, or auto to detect it.")
+    target: str = Field(description="The code of the language to translate to.")
     format: Literal["text", "html"] = "text"
-    alternatives: int = Field(0, ge=0, le=MOST, description="Other translations of each text.")
+    alternatives: int = Field(
+        0, ge=0, le=MAX_ALTERNATIVES, description="How many other translations."
+    )
     api_key: Key = None
 
 
@@ -47,17 +54,17 @@ class Detected(BaseModel):
 
 
 class TranslateAnswer(BaseModel):
-    """Lists where q was one."""
+    """The translations: a list of each kind if q was a list."""
 
     translatedText: str | list[str]
     detectedLanguage: Detected | list[Detected] | None = Field(
-        None, description="Only if the source was auto."
+        None, description="Only if the source is auto."
     )
     alternatives: list[str] | list[list[str]] | None = Field(None, description="Only if asked for.")
 
 
 class DetectBody(Body):
-    """A text in some language."""
+    """The text whose language is to be detected."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"q": "Good morning!"}]})
     q: str
@@ -76,12 +83,12 @@ class Language(BaseModel):
     "/translate",
     response_model=TranslateAnswer,
     response_model_exclude_none=True,
-    openapi_extra=also_a_form(TranslateBody),
+    openapi_extra=form_schema(TranslateBody),
 )
 async def translate_texts(request: Request, body: TranslateBody) -> dict[str, Any]:
     """Translate a text, or several."""
-    guard = guard_of(request)
-    key = guard.admit(request, body.api_key)
+    authenticator = get_authenticator(request)
+    key = authenticator.authenticate(request, body.api_key)
     texts = [body.q] if isinstance(body.q, str) else body.q
     found = await translate(
         request,
@@ -91,7 +98,7 @@ async def translate_texts(request: Request, body: TranslateBody) -> dict[str, An
         html=body.format == "html",
         options={"n_best": body.alternatives + 1} if body.alternatives else {},
     )
-    guard.bill(key, sum(map(len, texts)))
+    authenticator.add_usage(key, sum(map(len, texts)))
     answer: dict[str, list[Any]] = {"translatedText": [one.translation.text for one in found]}
     if body.source == "auto":
         answer["detectedLanguage"] = [_detected(one.source, one.confidence) for one in found]
@@ -104,47 +111,49 @@ async def translate_texts(request: Request, body: TranslateBody) -> dict[str, An
     return answer
 
 
-@router.post("/detect", response_model=list[Detected], openapi_extra=also_a_form(DetectBody))
+@router.post("/detect", response_model=list[Detected], openapi_extra=form_schema(DetectBody))
 async def detect_language(request: Request, body: DetectBody) -> list[Detected]:
-    """The languages a text may be in, of those served, likeliest first."""
-    guard_of(request).admit(request, body.api_key)
+    """List the languages a text may be in, of those served, likeliest first."""
+    get_authenticator(request).authenticate(request, body.api_key)
     check_size(request, [body.q])
-    return [_detected(*one) for one in detect_languages(body.q, desk_of(request).fleet.sources)]
+    sources = get_service(request).registry.sources
+    return [_detected(*one) for one in detect_languages(body.q, sources)]
 
 
 @router.get("/languages")
 async def languages(request: Request) -> list[Language]:
-    """The languages that can be translated from, and to which."""
-    fleet = desk_of(request).fleet
+    """List the languages that can be translated from, and to which."""
+    registry = get_service(request).registry
     return [
         Language(
             code=source,
             name=language_name(source),
-            targets=[one.target for one in fleet.translators if one.source == source],
+            targets=[one.target for one in registry.translators if one.source == source],
         )
-        for source in fleet.sources
+        for source in registry.sources
     ]
 
 
 @router.get("/frontend/settings")
 async def settings(request: Request) -> dict[str, Any]:
-    """What LibreTranslate's page asks for."""
-    desk = desk_of(request)
-    first = desk.fleet.translators[:1]
-    pairs = [
+    """Return the settings that LibreTranslate's own web page asks for."""
+    service = get_service(request)
+    limits, needs_key = service.settings.limits, bool(service.settings.keys)
+    first = service.registry.translators[:1]
+    pair = [
         {"code": code, "name": language_name(code)}
         for one in first
         for code in (one.source, one.target)
     ]
     return {
-        "apiKeys": bool(desk.settings.keys),
-        "charLimit": desk.settings.max_characters,
+        "apiKeys": needs_key,
+        "charLimit": limits.max_characters,
         "filesTranslation": True,
         "frontendTimeout": 500,
-        "keyRequired": bool(desk.settings.keys),
-        "language": dict(zip(("source", "target"), pairs, strict=False)),
+        "keyRequired": needs_key,
+        "language": dict(zip(("source", "target"), pair, strict=False)),
         "suggestions": False,
-        "supportedFilesFormat": [f".{kind}" for kind in KINDS],
+        "supportedFilesFormat": [f".{extension}" for extension in MEDIA_TYPES],
     }
 
 

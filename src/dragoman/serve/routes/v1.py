@@ -1,63 +1,78 @@
-"""Our own API, /v1: everything the models can do."""
+"""Dragoman's own API, /v1: everything the models can do."""
 
 from __future__ import annotations
 
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
+from starlette.types import Receive, Scope, Send
 
 from dragoman.inference import Glossary, Translation
 from dragoman.inference.documents.lines import Lines
-from dragoman.serve.errors import Refusal
-from dragoman.serve.models import MAX_EXTRA, Served
-from dragoman.serve.openapi import REFUSALS
-from dragoman.serve.request_bodies import Body
-from dragoman.serve.streaming import TokenStream
-from dragoman.serve.translation_request import check_size, desk_of, guard_of, translate
+from dragoman.serve.errors import ERROR_RESPONSES, ServiceError
+from dragoman.serve.limits import (
+    MAX_ALTERNATIVE_WORDS,
+    MAX_BEAM,
+    MAX_EXTRA,
+    MAX_GLOSSARY,
+    MAX_PHRASES,
+)
+from dragoman.serve.models import ServedModel
+from dragoman.serve.requests import (
+    Body,
+    check_size,
+    get_authenticator,
+    get_service,
+    translate,
+)
+from dragoman.serve.service import TranslationService
 from dragoman.text.languages import detect_languages
 
-__all__ = ["admit", "known", "router"]
+__all__ = ["Beam", "ModelChoice", "StrictBody", "authenticate", "find_model", "router"]
 
-router = APIRouter(prefix="/v1", tags=["Dragoman"], responses=REFUSALS)
+router = APIRouter(prefix="/v1", tags=["Dragoman"], responses=ERROR_RESPONSES)
 
 Texts = Annotated[str | list[str], Field(description="A text, or several.")]
-Phrases = Annotated[list[str], Field(max_length=32)]
-Beam = Annotated[int | None, Field(ge=1, le=32, description="Hypotheses kept; 1 is greedy.")]
+Phrases = Annotated[list[str], Field(max_length=MAX_PHRASES)]
+Beam = Annotated[int | None, Field(ge=1, le=MAX_BEAM, description="Hypotheses kept; 1 is greedy.")]
 
 
-class Strict(Body):
-    """A body with these fields and no others."""
+class StrictBody(Body):
+    """A body that may have no other fields than these."""
 
     model_config = ConfigDict(extra="forbid")
 
 
-class Which(Strict):
-    """Which model, by its name or by its languages; needless where there is but one."""
+class ModelChoice(StrictBody):
+    """Chooses a model by its name or its languages; not needed if only one is served."""
 
     model: str | None = None
-    source: str | None = Field(None, description="A code, or auto.")
+    source: str | None = Field(None, description="A language's code, or auto to detect it.")
     target: str | None = None
 
 
-class Search(Which):
-    """How to search; what is not given is as the model's config says."""
+class SearchBody(ModelChoice):
+    """How to search; what is not given is as in the model's config."""
 
     beam: Beam = None
     length_penalty: float | None = Field(None, ge=0, le=10, description="GNMT's α.")
     max_extra: int | None = Field(
-        None, ge=0, le=MAX_EXTRA, description="Most pieces beyond the source's."
+        None, ge=0, le=MAX_EXTRA, description="How many pieces more than the source."
     )
 
     def options(self) -> dict[str, Any]:
-        """As `Translator.translate` takes them."""
+        """Return the options that are given, as `Translator.translate` takes them."""
         found = self.model_dump(include={"beam", "length_penalty", "max_extra"})
         return {key: value for key, value in found.items() if value is not None}
 
 
-class TranslateBody(Search):
-    """Texts, and what is asked of their translations."""
+class TranslateBody(SearchBody):
+    """Texts, and what their translations should be like."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -68,17 +83,19 @@ class TranslateBody(Search):
         }
     )
     text: Texts
-    n_best: int = Field(1, ge=1, le=32, description="Translations of each text, best first.")
+    n_best: int = Field(1, ge=1, le=MAX_BEAM, description="Translations of each text, best first.")
     prefix: str | None = Field(None, description="How every translation must begin.")
-    must: Phrases = Field([], description="What each must contain.")
-    must_not: Phrases = Field([], description="What none may contain.")
-    glossary: dict[str, str] = Field({}, max_length=1000, description="Terms and translations.")
+    must: Phrases = Field([], description="What every translation must contain.")
+    must_not: Phrases = Field([], description="What no translation may contain.")
+    glossary: dict[str, str] = Field(
+        {}, max_length=MAX_GLOSSARY, description="Terms and their translations."
+    )
     protect: bool = Field(False, description="Keep URLs, addresses, tags and placeholders.")
-    align: bool = Field(False, description="Which source word each word comes from.")
+    align: bool = Field(False, description="Say which source word each word comes from.")
 
 
 class NativeTranslation(BaseModel):
-    """A translation."""
+    """A translation of a text."""
 
     text: str
     score: float = Field(description="Log-probability / length penalty.")
@@ -86,17 +103,17 @@ class NativeTranslation(BaseModel):
     tokens: list[str]
     alignment: list[tuple[int, int]] | None = None
     alternatives: list[NativeTranslation] | None = None
-    source: str | None = Field(None, description="The language it was taken to be in.")
+    source: str | None = Field(None, description="The language the text is taken to be in.")
 
 
 class TranslateAnswer(BaseModel):
-    """In the order of the texts."""
+    """The translations, in the order of the texts."""
 
     translations: list[NativeTranslation]
 
 
-class StreamBody(Search):
-    """One text."""
+class StreamBody(SearchBody):
+    """The text to translate."""
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"text": "Good morning!", "source": "en", "target": "de"}]}
@@ -104,21 +121,21 @@ class StreamBody(Search):
     text: str
 
 
-class ParseBody(Strict):
-    """Sentences: running text, one a line, or words."""
+class ParseBody(StrictBody):
+    """Sentences, as running text or as words."""
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"text": "The dog sees the old cat."}]}
     )
-    text: Texts = Field([], description="Running text, a sentence a line.")
-    words: list[list[str]] = Field([], description="Or sentences that are split into words.")
+    text: Texts = Field([], description="Running text, one sentence a line.")
+    words: list[list[str]] = Field([], description="Sentences that are split into words.")
     model: str | None = None
     beam: Beam = None
-    n_best: int = Field(1, ge=1, le=32)
+    n_best: int = Field(1, ge=1, le=MAX_BEAM)
 
 
 class NativeParse(BaseModel):
-    """A tree in brackets."""
+    """The parse of a sentence, as a tree in brackets."""
 
     words: list[str]
     tree: str
@@ -128,13 +145,13 @@ class NativeParse(BaseModel):
 
 
 class ParseAnswer(BaseModel):
-    """In the order of the sentences; null for one without words."""
+    """The parses, in the order of the sentences; null for one without words."""
 
     parses: list[NativeParse | None]
 
 
-class ScoreBody(Which):
-    """Sources and translations, line n of each belonging together."""
+class ScoreBody(ModelChoice):
+    """Texts, and the translation of each that is to be scored."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -143,11 +160,11 @@ class ScoreBody(Which):
     )
     text: list[str]
     translation: list[str]
-    tokens: bool = Field(False, description="Every piece, too.")
+    tokens: bool = Field(False, description="Give the score of every piece, too.")
 
 
 class NativeScore(BaseModel):
-    """How probable a translation is."""
+    """How probable a translation is, as log-probabilities."""
 
     log_prob: float
     score: float
@@ -157,12 +174,12 @@ class NativeScore(BaseModel):
 
 
 class ScoreAnswer(BaseModel):
-    """In the order of the texts."""
+    """The scores, in the order of the texts."""
 
     scores: list[NativeScore]
 
 
-class AlternativesBody(Which):
+class AlternativesBody(ModelChoice):
     """A sentence, and how its translation begins."""
 
     model_config = ConfigDict(
@@ -170,12 +187,12 @@ class AlternativesBody(Which):
     )
     text: str
     prefix: str = ""
-    count: int = Field(5, ge=1, le=50)
+    count: int = Field(5, ge=1, le=MAX_ALTERNATIVE_WORDS)
     beam: Beam = None
 
 
 class NativeAlternative(BaseModel):
-    """A word the translation could go on with."""
+    """A word that the translation could go on with."""
 
     word: str
     probability: float
@@ -184,7 +201,7 @@ class NativeAlternative(BaseModel):
 
 
 class AlternativesAnswer(BaseModel):
-    """Likeliest first."""
+    """The words, likeliest first."""
 
     alternatives: list[NativeAlternative]
 
@@ -196,28 +213,28 @@ class NativeModel(BaseModel):
     task: Literal["translation", "parsing"]
     source: str | None
     target: str | None
-    batched: bool = Field(description="Whether requests share its steps.")
+    batched: bool = Field(description="Whether its searches share their steps.")
 
 
 @router.get("/models")
 async def models(request: Request) -> list[NativeModel]:
-    """The models served."""
+    """List the models that are served."""
     return [
         NativeModel(
             name=one.name,
-            task="parsing" if one.parses else "translation",
+            task="parsing" if one.is_parser else "translation",
             source=one.source or None,
             target=one.target or None,
             batched=one.batched,
         )
-        for one in desk_of(request).fleet.models
+        for one in get_service(request).registry.models
     ]
 
 
 @router.post("/translate", response_model=TranslateAnswer, response_model_exclude_none=True)
 async def translate_texts(request: Request, body: TranslateBody) -> dict[str, Any]:
     """Translate, with n-best lists, constraints, a glossary and alignments if asked for."""
-    key = admit(request)
+    key = authenticate(request)
     texts = [body.text] if isinstance(body.text, str) else body.text
     options = body.options() | body.model_dump(
         include={"n_best", "prefix", "must", "must_not", "protect", "align"}
@@ -225,11 +242,11 @@ async def translate_texts(request: Request, body: TranslateBody) -> dict[str, An
     if body.glossary:
         pairs = [(term, wanted, n) for n, (term, wanted) in enumerate(body.glossary.items(), 1)]
         options["glossary"] = Glossary(pairs)
-    served = _served(request, body)
-    source, target = (served.source, served.target) if served else (None, body.target or "")
-    found = await translate(request, texts, source, target, served=served, options=options)
-    guard_of(request).bill(key, sum(map(len, texts)))
-    return {"translations": [{**_written(one.translation), "source": one.source} for one in found]}
+    model = _find_model(request, body)
+    source, target = (model.source, model.target) if model else (None, body.target or "")
+    found = await translate(request, texts, source, target, model=model, options=options)
+    get_authenticator(request).add_usage(key, sum(map(len, texts)))
+    return {"translations": [{**_to_dict(one.translation), "source": one.source} for one in found]}
 
 
 @router.post(
@@ -257,28 +274,28 @@ async def translate_texts(request: Request, body: TranslateBody) -> dict[str, An
 )
 async def translate_stream(request: Request, body: StreamBody) -> Response:
     """Translate a text, and send each token as soon as it is certain."""
-    key = admit(request)
+    key = authenticate(request)
     check_size(request, [body.text])
-    desk, lines = desk_of(request), Lines([body.text])
-    served = _served(request, body)
-    if served is None:
-        code, _ = detect_languages(body.text, desk.fleet.sources_of(body.target or ""))[0]
-        served = desk.fleet.pair(code, body.target or "")
-    served.translator  # noqa: B018  # a parser is refused before the stream begins
-    guard_of(request).bill(key, len(body.text))
-    return TokenStream(desk, served, lines, body.options(), _written)
+    service, target = get_service(request), body.target or ""
+    model = _find_model(request, body)
+    if model is None:
+        code, _ = detect_languages(body.text, service.registry.find_sources(target))[0]
+        model = service.registry.find_pair(code, target)
+    model.translator  # noqa: B018  # a parser is refused before the stream begins
+    get_authenticator(request).add_usage(key, len(body.text))
+    return TokenStream(service, model, body.text, body.options())
 
 
 @router.post("/parse", response_model=ParseAnswer, response_model_exclude_none=False)
 async def parse(request: Request, body: ParseBody) -> dict[str, Any]:
-    """The constituency trees of sentences."""
-    admit(request)
-    desk = desk_of(request)
-    parsers = [one for one in desk.fleet.models if one.parses]
+    """Parse sentences into constituency trees."""
+    authenticate(request)
+    service = get_service(request)
+    parsers = service.registry.parsers
     if body.model is not None:
-        parsers = [desk.fleet.named(body.model)]
+        parsers = [service.registry.find_name(body.model)]
     if not parsers:
-        raise Refusal(404, "no parser is served")
+        raise ServiceError(404, "no parser is served")
     parser = parsers[0].parser
     texts = [body.text] if isinstance(body.text, str) else body.text
     check_size(request, [*texts, *map(" ".join, body.words)])
@@ -286,94 +303,166 @@ async def parse(request: Request, body: ParseBody) -> dict[str, Any]:
     options: dict[str, Any] = {"n_best": body.n_best}
     if body.beam is not None:
         options["beam"] = max(body.beam, body.n_best)
-    with desk.accepted(len(sentences)) as ticket:
-        found = await desk.parse(parsers[0], sentences, ticket, **options)
+    with service.admission.admit(len(sentences)):
+        found = await service.parse(parsers[0], sentences, **options)
     return {"parses": [one and one.to_dict() for one in found]}
 
 
 @router.post("/score", response_model=ScoreAnswer, response_model_exclude_none=True)
 async def score(request: Request, body: ScoreBody) -> dict[str, Any]:
-    """How probable each translation is."""
-    admit(request)
+    """Say how probable each translation is."""
+    authenticate(request)
     if len(body.text) != len(body.translation):
         counts = f"{len(body.text)} texts and {len(body.translation)} translations"
-        raise Refusal(400, f"{counts}; give one for each")
+        raise ServiceError(400, f"{counts}; give one translation for each text")
     check_size(request, [*body.text, *body.translation])
-    desk, served = desk_of(request), known(request, body)
-    translator = served.translator
+    service, model = get_service(request), find_model(request, body)
+    translator = model.translator
 
     def work() -> Any:
         return translator.score(body.text, body.translation)
 
-    with desk.accepted(len(body.text)) as ticket:
-        found = await desk.aside(served, ticket, work)
+    with service.admission.admit(len(body.text)):
+        found = await service.run(model, work)
     return {"scores": [one.to_dict(tokens=body.tokens) for one in found]}
 
 
 @router.post("/alternatives")
 async def alternatives(request: Request, body: AlternativesBody) -> AlternativesAnswer:
-    """The words a translation could go on with, and where each leads."""
-    admit(request)
+    """List the words that a translation could go on with, and where each leads."""
+    authenticate(request)
     check_size(request, [body.text, body.prefix])
-    desk, served = desk_of(request), known(request, body)
-    translator = served.translator
-    if len(translator.tokenizer.encode(body.text)) > served.config.data.max_length:
-        raise Refusal(413, "the text is more than one sentence; ask for one")
+    service, model = get_service(request), find_model(request, body)
+    translator = model.translator
+    if len(translator.tokenizer.encode(body.text)) > model.config.data.max_length:
+        raise ServiceError(413, "the text is longer than one sentence; send a single sentence")
 
     def work() -> Any:
         return translator.alternatives(body.text, body.prefix, body.count, beam=body.beam)
 
-    with desk.accepted(1) as ticket:
-        found = await desk.aside(served, ticket, work)
+    with service.admission.admit(1):
+        found = await service.run(model, work)
     return AlternativesAnswer(alternatives=[NativeAlternative(**one.to_dict()) for one in found])
 
 
-def admit(request: Request) -> str:
-    """Whose request this is, by its key or address; refused without a key that is needed."""
-    kind, _, key = request.headers.get("authorization", "").partition(" ")
-    given = key.strip() if kind.lower() == "bearer" else request.headers.get("x-api-key")
-    return guard_of(request).admit(request, given, missing=401)
+def authenticate(request: Request) -> str:
+    """Return the hash of the key in a request's headers; raise 401 if it is needed and missing."""
+    scheme, _, key = request.headers.get("authorization", "").partition(" ")
+    given = key.strip() if scheme.lower() == "bearer" else request.headers.get("x-api-key")
+    return get_authenticator(request).authenticate(request, given, missing=401)
 
 
-def _served(request: Request, which: Which) -> Served | None:
-    """The model that is meant; None: the one of each text's own language."""
-    fleet = desk_of(request).fleet
-    if which.model is not None:
-        return fleet.named(which.model)
-    if which.target is None and which.source in (None, "auto"):
-        if len(fleet.translators) == 1:
-            return fleet.translators[0]
-        raise Refusal(400, "several models are served; name the model, or source and target")
-    if which.target is None:
-        raise Refusal(400, "the target is missing; name it, or the model")
-    if which.source in (None, "auto"):
-        fleet.sources_of(which.target)
+def find_model(request: Request, choice: ModelChoice) -> ServedModel:
+    """Return the one model that is chosen, or raise 400 if that depends on the text's language."""
+    model = _find_model(request, choice)
+    if model is None:
+        raise ServiceError(400, "the source is missing; name it, or the model")
+    return model
+
+
+def _find_model(request: Request, choice: ModelChoice) -> ServedModel | None:
+    """Return the model that is chosen, or None if it depends on the text's language."""
+    registry = get_service(request).registry
+    if choice.model is not None:
+        return registry.find_name(choice.model)
+    if choice.target is None and choice.source in (None, "auto"):
+        if len(registry.translators) == 1:
+            return registry.translators[0]
+        raise ServiceError(400, "several models are served; name the model, or source and target")
+    if choice.target is None:
+        raise ServiceError(400, "the target is missing; name it, or the model")
+    if choice.source in (None, "auto"):
+        registry.find_sources(choice.target)
         return None
-    return fleet.pair(which.source or "", which.target)
+    return registry.find_pair(choice.source or "", choice.target)
 
 
-def known(request: Request, which: Which) -> Served:
-    """The one model that is meant."""
-    served = _served(request, which)
-    if served is None:
-        raise Refusal(400, "the source is missing; name it, or the model")
-    return served
-
-
-def _written(one: Translation) -> dict[str, Any]:
+def _to_dict(translation: Translation) -> dict[str, Any]:
     table: dict[str, Any] = {
-        "text": one.text,
-        "score": _finite(one.score),
-        "log_prob": _finite(one.log_prob),
-        "tokens": list(one.tokens),
+        "text": translation.text,
+        "score": _finite(translation.score),
+        "log_prob": _finite(translation.log_prob),
+        "tokens": list(translation.tokens),
     }
-    if one.alignment:
-        table["alignment"] = one.alignment
-    if one.alternatives:
-        table["alternatives"] = [_written(other) for other in one.alternatives]
+    if translation.alignment:
+        table["alignment"] = translation.alignment
+    if translation.alternatives:
+        table["alternatives"] = [_to_dict(other) for other in translation.alternatives]
     return table
 
 
 def _finite(score: float) -> float:
-    """JSON has no infinity."""
+    """Return a score that JSON can write, which has no infinity."""
     return round(max(score, -1e9), 6)
+
+
+# --- server-sent events ---
+
+Events = asyncio.Queue[tuple[int, list[int]] | None]
+"""A segment and its pieces so far; None once the line is done."""
+SendEvent = Callable[[str, dict[str, Any]], Awaitable[None]]
+
+
+class TokenStream(Response):
+    """Send the tokens of a text's lines, one line after another, and then the translation.
+
+    A token is sent once every hypothesis has it, and is never taken back. An event is written in
+    two lines below, which is why no package for server-sent events is used.
+    """
+
+    media_type = "text/event-stream"
+
+    def __init__(
+        self, service: TranslationService, model: ServedModel, text: str, options: dict[str, Any]
+    ) -> None:
+        super().__init__()
+        del self.headers["content-length"]
+        self._service, self._model, self._lines = service, model, Lines([text])
+        self._options = options
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer as ASGI defines it; errors before the first event are answered as anywhere."""
+        loop = asyncio.get_running_loop()
+        events: Events = asyncio.Queue()
+
+        def on_tokens(segment: int, ids: list[int]) -> None:
+            loop.call_soon_threadsafe(events.put_nowait, (segment, ids))
+
+        async def send_event(event: str, data: dict[str, Any]) -> None:
+            text = f"event: {event}\ndata: {json.dumps(data, ensure_ascii=False)}\n\n"
+            await send({"type": "http.response.body", "body": text.encode(), "more_body": True})
+
+        with self._service.admission.admit(len(self._lines), on_tokens):
+            start = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
+            await send(start)
+            found: list[Translation] = []
+            try:
+                for number, line in enumerate(self._lines.plain):
+                    work = asyncio.ensure_future(
+                        self._service.translate(self._model, [line], **self._options)
+                    )
+                    try:
+                        await self._send_tokens(number, work, events, send_event)
+                    finally:
+                        work.cancel()
+                    found += work.result()
+                await send_event("translation", _to_dict(self._lines.assemble(found)[0]))
+            except ServiceError as error:
+                await send_event("error", {"status": error.status_code, "error": error.detail})
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _send_tokens(
+        self, line: int, work: asyncio.Future[Any], events: Events, send_event: SendEvent
+    ) -> None:
+        """Send the tokens of one line until it is done."""
+        tokenizer = self._model.translator.tokenizer
+        sent: dict[int, int] = {}
+        work.add_done_callback(lambda _: events.put_nowait(None))
+        while (event := await events.get()) is not None:
+            segment, ids = event
+            for end in range(sent.get(segment, 0) + 1, len(ids) + 1):
+                token = tokenizer.pieces(ids[end - 1 : end])[0]
+                text = tokenizer.decode(ids[:end])
+                data = {"line": line, "segment": segment, "token": token, "text": text}
+                await send_event("token", data)
+            sent[segment] = max(sent.get(segment, 0), len(ids))

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from .serving import Process, Service
+from .service_fixtures import Process, Service
 
 THERE = {"source": "en", "target": "de", "source_lang": "EN", "target_lang": "DE", "model": None}
 

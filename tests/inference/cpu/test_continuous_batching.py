@@ -8,39 +8,39 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from dragoman.inference.cpu import Engine, kernel_library
-from dragoman.inference.cpu.continuous_batching import OpenEngine
+from dragoman.inference.cpu import CpuEngine, kernel_library
+from dragoman.inference.cpu.continuous_batching import ContinuousBatchingEngine
 from dragoman.inference.cpu.shortlist import Shortlist
 from dragoman.search import SearchOptions
-from dragoman.text.special_tokens import EOS, FIRST
+from dragoman.text.special_tokens import EOS, FIRST_PIECE
 
-from ..inference.cpu.rounding import BASE, VOCABULARY, engine, made
+from .rounding import BASE, VOCABULARY, engine, made
 
 pytestmark = pytest.mark.skipif(
-    kernel_library.kernel() is None, reason="the kernel is not compiled"
+    kernel_library.load_kernel() is None, reason="the kernel is not compiled"
 )
 
 
 def sources(count: int, longest: int = 20, seed: int = 0) -> list[list[int]]:
     draw = random.Random(seed)
     return [
-        [draw.randrange(FIRST, VOCABULARY) for _ in range(draw.randint(1, longest))]
+        [draw.randrange(FIRST_PIECE, VOCABULARY) for _ in range(draw.randint(1, longest))]
         for _ in range(count)
     ]
 
 
 @pytest.fixture(scope="module")
-def plain() -> Engine:
+def plain() -> CpuEngine:
     return engine(made(BASE), BASE)
 
 
 @pytest.fixture
-def narrow(plain: Engine) -> Iterator[Engine]:
+def narrow(plain: CpuEngine) -> Iterator[CpuEngine]:
     """With a shortlist of few pieces."""
-    common = np.array([EOS, *range(FIRST, VOCABULARY, 5)], np.int32)
+    common = np.array([EOS, *range(FIRST_PIECE, VOCABULARY, 5)], np.int32)
     starts = np.arange(VOCABULARY + 1, dtype=np.int32)
-    targets = np.full(VOCABULARY, FIRST + 1, np.int32)
-    few = Shortlist(VOCABULARY, common, np.array([FIRST + 2], np.int32), starts, targets)
+    targets = np.full(VOCABULARY, FIRST_PIECE + 1, np.int32)
+    few = Shortlist(VOCABULARY, common, np.array([FIRST_PIECE + 2], np.int32), starts, targets)
     plain.take(few)
     yield plain
     plain.take(None)
@@ -51,15 +51,15 @@ def narrow(plain: Engine) -> Iterator[Engine]:
 def test_whenever_sentences_join_and_leave_each_is_found_as_if_alone(
     request: pytest.FixtureRequest, kind: str, beam: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dragoman.inference.cpu.shortlist_projection.SURE", 0.0)
-    plain: Engine = request.getfixturevalue(kind)
+    monkeypatch.setattr("dragoman.inference.cpu.shortlist.MIN_CONFIDENCE", 0.0)
+    plain: CpuEngine = request.getfixturevalue(kind)
     options = SearchOptions(beam=beam, n_best=min(beam, 2), max_extra=12)
     sentences = sources(120)
     wanted = plain.search(sentences, options)
     if kind == "narrow":
         pieces = {piece for best, *_ in wanted for piece in best.ids}
         assert len(pieces) < VOCABULARY // 2, "or a shortlist would not show"
-    stream = OpenEngine(plain, 40).stream(options)
+    stream = ContinuousBatchingEngine(plain, 40).stream(options)
     draw, waiting, running, found = random.Random(1), list(range(120)), set[int](), {}
     dropped = set[int]()
     while waiting or running:
@@ -86,11 +86,11 @@ def test_whenever_sentences_join_and_leave_each_is_found_as_if_alone(
 
 @pytest.mark.parametrize("beam", [1, 4])
 def test_what_is_agreed_only_grows_and_is_how_the_translation_begins(
-    plain: Engine, beam: int
+    plain: CpuEngine, beam: int
 ) -> None:
     options = SearchOptions(beam=beam, max_extra=12)
     sentences = sources(20)
-    stream = OpenEngine(plain, 40).stream(options)
+    stream = ContinuousBatchingEngine(plain, 40).stream(options)
     stream.admit(list(enumerate(sentences)))
     agreed: dict[int, list[int]] = {i: [] for i in range(20)}
     most = 0
@@ -105,13 +105,13 @@ def test_what_is_agreed_only_grows_and_is_how_the_translation_begins(
     assert most > 3, "something was known before the end"
 
 
-def test_a_hypothesis_that_has_ended_must_agree_too(plain: Engine) -> None:
-    stream = OpenEngine(plain, 40).stream(SearchOptions(beam=1, max_extra=12))
+def test_a_hypothesis_that_has_ended_must_agree_too(plain: CpuEngine) -> None:
+    stream = ContinuousBatchingEngine(plain, 40).stream(SearchOptions(beam=1, max_extra=12))
     stream.admit([(7, sources(1)[0])])
     for _ in range(4):
         assert stream.step() == []
     begun = stream.agreed(7)
     assert len(begun) == 4
-    stream._search.pools[stream._active[7]] = [(-1.0, -1.0, [*begun[:2], FIRST, FIRST])]
-    assert begun[2] != FIRST
+    stream._search.pools[stream._active[7]] = [(-1.0, -1.0, [*begun[:2], FIRST_PIECE, FIRST_PIECE])]
+    assert begun[2] != FIRST_PIECE
     assert stream.agreed(7) == begun[:2]

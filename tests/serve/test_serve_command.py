@@ -45,8 +45,8 @@ def test_help_names_the_limits_and_where_it_listens() -> None:
     [
         ([], "missing argument 'models'"),
         (["nowhere"], "nowhere: no such model"),
-        (["nowhere", "--queue", "0"], "queue = 0 lets nothing in; raise it"),
-        (["nowhere", "--port", "70000"], "port 70000: there are 0 to 65535"),
+        (["nowhere", "--queue", "0"], "queue = 0 admits no request; raise it"),
+        (["nowhere", "--port", "70000"], "port = 70000 does not exist; choose one from 0 to 65535"),
         (["nowhere", "--pair", "news"], "--pair news: write a model's name and two codes"),
         (["nowhere", "--keys", "none"], "none: cannot be read"),
     ],

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import fields
 from pathlib import Path
 from threading import Thread
 from typing import Any, NamedTuple
@@ -19,14 +20,16 @@ from fastapi import FastAPI
 from starlette.testclient import TestClient
 
 from dragoman.config import Config
+from dragoman.inference.cpu import kernel_library
 from dragoman.model_directory import save_model
 from dragoman.models import build
 from dragoman.models.weights import get_weights
 from dragoman.phrasebook import generate
-from dragoman.serve.app import build as build_app
-from dragoman.serve.app import edged
-from dragoman.serve.service import Desk
-from dragoman.serve.settings import Settings, digest
+from dragoman.serve.app import build_app, wrap_in_middleware
+from dragoman.serve.authentication import hash_key
+from dragoman.serve.limits import Limits
+from dragoman.serve.service import TranslationService
+from dragoman.serve.settings import Settings
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.trees.bracketing import parse_tree
 from dragoman.trees.tree import leaves
@@ -44,6 +47,10 @@ SMALL = [
     "model.heads=2",
     "search.max_extra=8",
 ]
+ASK: dict[str, Any] = {"q": "the dog", "source": "en", "target": "de"}
+needs_kernel = pytest.mark.skipif(
+    kernel_library.load_kernel() is None, reason="the kernel is not compiled"
+)
 SENTENCES = [source for source, _ in reversals(40, seed=3)]
 
 
@@ -96,7 +103,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
 class Service(NamedTuple):
     """A service in this process."""
 
-    desk: Desk
+    inner: TranslationService
     app: FastAPI
     client: TestClient
 
@@ -106,9 +113,13 @@ class Service(NamedTuple):
 
 def start(paths: list[Path], **settings: Any) -> Service:
     settings.setdefault("threads", 2)
-    desk = Desk(Settings(models=tuple(paths), device="cpu", **settings))
-    app = build_app(desk)
-    return Service(desk, app, TestClient(edged(app), raise_server_exceptions=False))
+    names = {field.name for field in fields(Limits)} & settings.keys()
+    limits = Limits(**{name: settings.pop(name) for name in names})
+    inner = TranslationService(
+        Settings(models=tuple(paths), device="cpu", limits=limits, **settings)
+    )
+    app = build_app(inner)
+    return Service(inner, app, TestClient(wrap_in_middleware(app), raise_server_exceptions=False))
 
 
 @pytest.fixture(scope="session")
@@ -116,7 +127,7 @@ def service(models: Path) -> Iterator[Service]:
     """Two translators and a parser, for everyone; change nothing of it."""
     found = start([models / "ende", models / "deen", models / "trees"])
     yield found
-    found.desk.close()
+    found.inner.close()
 
 
 @pytest.fixture
@@ -128,13 +139,13 @@ def served(models: Path) -> Iterator[Callable[..., Service]]:
         *, keys: tuple[str, ...] = (), names: tuple[str, ...] = ("ende",), **rest: Any
     ) -> Service:
         paths = [models / name for name in names]
-        found = start(paths, keys=frozenset(map(digest, keys)), **rest)
+        found = start(paths, keys=frozenset(map(hash_key, keys)), **rest)
         opened.append(found)
         return found
 
     yield run
     for one in opened:
-        one.desk.close()
+        one.inner.close()
 
 
 class Process:
@@ -164,7 +175,7 @@ class Process:
                 self.lines.append(json.loads(line))
 
     def end(self) -> list[dict[str, Any]]:
-        """Wait until it has gone; what it has logged."""
+        """Wait until it has ended, and return what it has logged."""
         self.popen.wait(40)
         self._reader.join()
         return self.lines
@@ -186,7 +197,7 @@ def outside(models: Path) -> Iterator[Callable[..., Process]]:
 
 
 def wait_for(condition: Callable[[], bool], seconds: float = 5.0) -> None:
-    """Until something is so."""
+    """Wait until something is so."""
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "it never came to that"

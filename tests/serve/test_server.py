@@ -17,7 +17,7 @@ import pytest
 
 from dragoman.inference.cpu import kernel_library
 
-from .serving import SENTENCES, Process, wait_for
+from .service_fixtures import SENTENCES, Process, wait_for
 
 ASK: dict[str, Any] = {"q": "the dog", "source": "en", "target": "de"}
 LONG: dict[str, Any] = {"text": SENTENCES * 2, "beam": 16, "max_extra": 400}
@@ -81,7 +81,7 @@ def running_sentences(process: Process) -> float:
     return sum(float(line.split()[-1]) for line in wanted)
 
 
-@pytest.mark.skipif(kernel_library.kernel() is None, reason="the kernel is not compiled")
+@pytest.mark.skipif(kernel_library.load_kernel() is None, reason="the kernel is not compiled")
 def test_who_leaves_frees_the_places_at_once(running: Process) -> None:
     body = json.dumps({**LONG, "source": "en", "target": "de"}).encode()
     head = f"POST /v1/translate HTTP/1.1\r\nhost: a\r\ncontent-length: {len(body)}\r\n"
@@ -93,7 +93,7 @@ def test_who_leaves_frees_the_places_at_once(running: Process) -> None:
     assert "dragoman_accepted_sentences 0.0" in metrics
 
 
-@pytest.mark.skipif(kernel_library.kernel() is None, reason="the kernel is not compiled")
+@pytest.mark.skipif(kernel_library.load_kernel() is None, reason="the kernel is not compiled")
 def test_sigterm_loses_nothing_that_was_accepted(outside: Callable[..., Process]) -> None:
     process = outside("--linger", 0.1)
     with ThreadPoolExecutor(8) as pool, httpx.Client(base_url=process.url, timeout=30) as watch:

@@ -1,0 +1,220 @@
+"""What the routes share: reading a request's body, checking its size and translating its texts.
+
+Bodies come as JSON or, for clients that send none, as forms with the same fields.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import typing
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Final, NamedTuple
+
+from fastapi import Request, Response
+from fastapi.routing import APIRoute
+from pydantic import BaseModel, ConfigDict, model_validator
+from starlette.datastructures import FormData
+from starlette.exceptions import HTTPException
+
+from dragoman.inference import Translation
+from dragoman.inference.documents.html import HtmlTexts
+from dragoman.inference.documents.lines import Lines
+from dragoman.serve.authentication import Authenticator
+from dragoman.serve.errors import ServiceError
+from dragoman.serve.limits import MAX_FORM_FIELDS
+from dragoman.serve.models import ServedModel
+from dragoman.serve.service import TranslationService
+from dragoman.text.languages import detect_languages
+
+__all__ = [
+    "Body",
+    "FormRoute",
+    "TranslatedText",
+    "check_size",
+    "form_schema",
+    "get_authenticator",
+    "get_service",
+    "translate",
+]
+
+
+def get_service(request: Request) -> TranslationService:
+    """Return the service that a request is made to."""
+    service: TranslationService = request.app.state.service
+    return service
+
+
+def get_authenticator(request: Request) -> Authenticator:
+    """Return what checks the service's API keys."""
+    authenticator: Authenticator = request.app.state.authenticator
+    return authenticator
+
+
+# --- translating ---
+
+
+class TranslatedText(NamedTuple):
+    """A translation, with the language its text was taken to be in."""
+
+    translation: Translation
+    source: str
+    confidence: float
+    """How probable this language is; 1 if the request names it."""
+
+
+def check_size(request: Request, texts: Sequence[str]) -> None:
+    """Log and count a request's texts, and raise 413 if they are too many or too long."""
+    service, characters = get_service(request), sum(map(len, texts))
+    request.state.log_fields.update(items=len(texts), characters=characters)
+    service.metrics.characters.inc(characters)
+    service.settings.limits.check_texts(texts)
+
+
+async def translate(
+    request: Request,
+    texts: Sequence[str],
+    source: str | None,
+    target: str,
+    *,
+    html: bool = False,
+    model: ServedModel | None = None,
+    options: dict[str, Any] | None = None,
+) -> list[TranslatedText]:
+    """Translate texts, each from its own detected language if no `source` is given.
+
+    A `model` that the request names translates all of them.
+    """
+    service, registry = get_service(request), get_service(request).registry
+    check_size(request, texts)
+    if source is None:
+        candidates = registry.find_sources(target)
+        languages = await asyncio.to_thread(
+            lambda: [detect_languages(text, candidates)[0] for text in texts]
+        )
+    else:
+        languages = [(source, 1.0)] * len(texts)
+    groups: dict[ServedModel, list[int]] = {}
+    for i, (code, _) in enumerate(languages):
+        groups.setdefault(model or registry.find_pair(code, target), []).append(i)
+    request.state.log_fields["models"] = [chosen.name for chosen in groups]
+    kind = HtmlTexts if html else Lines
+    parts = [kind([texts[i] for i in members]) for members in groups.values()]
+    with service.admission.admit(sum(map(len, parts))):
+        translated = await asyncio.gather(
+            *(
+                _translate_parts(service, chosen, part, options or {})
+                for chosen, part in zip(groups, parts, strict=True)
+            )
+        )
+    results: dict[int, TranslatedText] = {}
+    for members, translations in zip(groups.values(), translated, strict=True):
+        for i, translation in zip(members, translations, strict=True):
+            results[i] = TranslatedText(translation, *languages[i])
+    return [results[i] for i in range(len(texts))]
+
+
+async def _translate_parts(
+    service: TranslationService,
+    model: ServedModel,
+    parts: Lines | HtmlTexts,
+    options: dict[str, Any],
+) -> list[Translation]:
+    plain, tagged = await asyncio.gather(
+        service.translate(model, parts.plain, **options),
+        service.translate(model, parts.tagged, **(options | {"protect": True})),
+    )
+    return parts.assemble(plain, tagged)
+
+
+# --- bodies ---
+
+
+class Body(BaseModel):
+    """A body whose values must have the types of its schema; none are converted."""
+
+    model_config = ConfigDict(strict=True, allow_inf_nan=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _check_text(cls, value: Any) -> Any:
+        """Raise ValueError if any string has half of a surrogate pair, which JSON can write."""
+        waiting = [value]
+        while waiting:
+            one = waiting.pop()
+            if isinstance(one, str):
+                try:
+                    one.encode()
+                except UnicodeEncodeError:
+                    raise ValueError("half of a surrogate pair is not a character") from None
+            elif isinstance(one, dict):
+                waiting += [*one, *one.values()]
+            elif isinstance(one, list):
+                waiting += one
+        return value
+
+
+_FORM_TYPES: Final = ("application/x-www-form-urlencoded", "multipart/form-data")
+_BOOLEANS: Final = {"true": True, "1": True, "false": False, "0": False}
+
+
+class FormRoute(APIRoute):
+    """A route whose `body` may come as JSON or as a form with the same fields."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Return FastAPI's handler, given forms as JSON."""
+        handle = super().get_route_handler()
+        model = typing.get_type_hints(self.endpoint).get("body")
+
+        async def handle_form(request: Request) -> Response:
+            media_type = request.headers.get("content-type", "").split(";")[0].strip().lower()
+            if model is not None and media_type in _FORM_TYPES:
+                request = await _form_to_json(request, model)
+            return await handle(request)
+
+        return handle_form
+
+
+def form_schema(model: type[BaseModel]) -> dict[str, Any]:
+    """Return what describes in OpenAPI that a route also takes its body as a form."""
+    schema = {"$ref": f"#/components/schemas/{model.__name__}"}
+    return {"requestBody": {"content": {_FORM_TYPES[0]: {"schema": schema}}}}
+
+
+async def _form_to_json(request: Request, model: type[BaseModel]) -> Request:
+    """Return the same request with its form as JSON."""
+    try:
+        async with request.form(max_files=0, max_fields=MAX_FORM_FIELDS) as form:
+            fields = {name: _field_value(form, name, model) for name in form}
+    except HTTPException as error:
+        if error.status_code == 400:
+            raise ServiceError(400, f"Invalid request: {error.detail}") from None
+        raise
+    except ValueError:
+        raise ServiceError(400, "Invalid request: the body is not a form") from None
+    body = json.dumps(fields).encode()
+    scope = dict(request.scope)
+    others = [(k, v) for k, v in scope["headers"] if k not in (b"content-type", b"content-length")]
+    scope["headers"] = [*others, (b"content-type", b"application/json")]
+    sent = False
+
+    async def receive() -> Any:
+        nonlocal sent
+        if sent:
+            return await request.receive()
+        sent = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return Request(scope, receive)
+
+
+def _field_value(form: FormData, name: str, model: type[BaseModel]) -> Any:
+    """Return a field as JSON would hold it; what is not a number stays text, to be refused."""
+    values = [value for value in form.getlist(name) if isinstance(value, str)]
+    field = model.model_fields.get(name)
+    kinds = str(field.annotation) if field is not None else ""
+    if "int" in kinds and len(values) == 1 and values[0].strip().lstrip("-").isdecimal():
+        return int(values[0])
+    if "bool" in kinds and len(values) == 1 and values[0].lower() in _BOOLEANS:
+        return _BOOLEANS[values[0].lower()]
+    return values if len(values) > 1 else "".join(values)
