@@ -1,4 +1,4 @@
-// Asking the service. What is refused is thrown as an error of one line.
+// Requests to the service. An answer other than 200 is thrown as a ServiceError of one line.
 
 const KEY = "dragoman-key";
 
@@ -30,7 +30,7 @@ export async function request(path, body, signal) {
   return found;
 }
 
-// Questions of which only the answer to the last is wanted: the one before is called off.
+// Returns a function that requests, and that cancels its earlier request when it is called again.
 export function latestOnly() {
   let controller = null;
   const question = async (path, body) => {

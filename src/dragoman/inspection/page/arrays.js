@@ -1,10 +1,10 @@
-// Numbers as the service packs them.
+// Unpacks the arrays of numbers that the service sends in base64.
 
 function bytes(text) {
   return Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
 }
 
-// Weights from 0 to 1, or exact numbers: { shape, at(i, j, k) }.
+// Unpacks weights from 0 to 1, exact numbers, or small integers.
 export function unpackArray(packed) {
   let values;
   if (packed.u16 !== undefined) values = Float32Array.from(new Uint16Array(bytes(packed.u16).buffer), (v) => v / 65535);
@@ -19,7 +19,7 @@ class Values {
     this.values = values;
   }
 
-  // The part at a place of the first dimension.
+  // Returns the part at an index of the first dimension.
   get(index) {
     const [, ...rest] = this.shape;
     const size = rest.reduce((a, b) => a * b, 1);
@@ -40,13 +40,13 @@ class Values {
   }
 }
 
-// The mean of arrays of one shape.
+// Returns the mean of arrays of one shape.
 export function mean(arrays) {
   if (arrays.length === 1) return arrays[0];
   return arrays[0].map((_, i) => arrays.reduce((sum, one) => sum + one.values[i], 0) / arrays.length);
 }
 
-// A matrix: the first numbers of each row, and a map of more of them; or of one head.
+// Unpacks a matrix, or one head of it: the first numbers of each row, and a colour map of more of them.
 export function unpackMatrix(packed, head) {
   let first = unpackArray(packed.first);
   let map = unpackArray(packed.map);

@@ -1,4 +1,4 @@
-// View 2: every layer and head; heads switched off; the search.
+// View 2 shows the attention of every layer and head, what changes without some heads, and the search.
 
 import { mean, unpackArray } from "./arrays.js";
 import { beamSection } from "./beam.js";
@@ -37,7 +37,7 @@ export function attentionView(root, context) {
   begin();
 }
 
-// What is drawn of an answer of /v1/attention.
+// Draws an answer of /v1/attention.
 export function attentionPictures(found, source, showError) {
   const parts = Object.keys(found.parts);
   let part = parts.includes("cross") ? "cross" : parts[0];
@@ -220,7 +220,7 @@ export function attentionPictures(found, source, showError) {
   return root;
 }
 
-// The head that is surest where to look, the end of the sentence aside.
+// Returns the head with the sharpest attention, not counting what goes to the end of the sentence.
 function sharpest(layers) {
   let best = { sure: -1 };
   layers.forEach((values, layer) => {
@@ -235,7 +235,7 @@ function sharpest(layers) {
   return { layer: best.layer, head: best.head };
 }
 
-// Which words of two lists are in their longest common part.
+// Marks the words of two lists that are in their longest common subsequence.
 function difference(left, right) {
   const table = Array.from({ length: left.length + 1 }, () => new Int32Array(right.length + 1));
   for (let i = left.length - 1; i >= 0; i--) {

@@ -1,4 +1,4 @@
-// Beam search as a tree that grows step by step.
+// Draws beam search as a tree that grows step by step.
 
 import { formatFixed, h, replaceContent, s, select } from "./dom.js";
 import { localize } from "./texts.js";
@@ -33,7 +33,7 @@ export function beamSection(source, showError) {
   return section;
 }
 
-// What is drawn of an answer of /v1/beam.
+// Draws an answer of /v1/beam.
 export function beamTree(found, sizes) {
   const nodes = found.branches.map((one, id) => ({ ...one, id }));
   const last = Math.max(...nodes.map((one) => one.step));
@@ -112,7 +112,7 @@ function arrow(text, label, act) {
   return h("button", { type: "button", class: "quiet", "aria-label": label, onclick: act }, text);
 }
 
-// A row for every hypothesis of a step: those that go on first, then those that end, then the others.
+// Gives every hypothesis of a step a row: first those kept, then those ended, then those dropped.
 function place(nodes, last) {
   const lanes = new Map();
   const order = { kept: 0, ended: 1, dropped: 2 };

@@ -1,4 +1,4 @@
-// Elements, made in one line each.
+// Makes elements in one line each.
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -13,17 +13,17 @@ function fill(element, attributes, children) {
   return element;
 }
 
-// An HTML element; a function under "onclick" and the like listens.
+// Makes an HTML element; a function under "onclick" and the like becomes its listener.
 export function h(tag, attributes, ...children) {
   return fill(document.createElement(tag), attributes, children);
 }
 
-// An SVG element.
+// Makes an SVG element.
 export function s(tag, attributes, ...children) {
   return fill(document.createElementNS(SVG, tag), attributes, children);
 }
 
-// New children instead of the old; what had the focus has it again, if there is one like it.
+// Replaces the children; an element like the one that had the focus gets it again.
 export function replaceContent(parent, ...children) {
   const focused = parent.contains(document.activeElement) ? named(document.activeElement) : null;
   parent.replaceChildren(...children.flat(Infinity).filter(Boolean));
@@ -36,13 +36,13 @@ function named(element) {
   return `${element.tagName} ${element.id || element.getAttribute("aria-label") || element.textContent}`;
 }
 
-// A button that stays pressed.
+// Makes a button that stays pressed.
 export function toggle(text, pressed, act, attributes) {
-  const looks = { type: "button", class: "toggle", "aria-pressed": String(pressed), onclick: act };
-  return h("button", { ...looks, ...attributes }, text);
+  const defaults = { type: "button", class: "toggle", "aria-pressed": String(pressed), onclick: act };
+  return h("button", { ...defaults, ...attributes }, text);
 }
 
-// One tab of a list of them.
+// Makes one tab of a list of tabs.
 export function tab(name, text, chosen, act) {
   return h("button", {
     type: "button", role: "tab", id: `tab-${name}`, "aria-controls": "panel", "aria-selected": String(chosen),
@@ -50,7 +50,7 @@ export function tab(name, text, chosen, act) {
   }, text);
 }
 
-// One of several, side by side: buttons of which one is pressed.
+// Makes a row of buttons of which one is pressed.
 export function buttonGroup(label, options, chosen, act) {
   return h("div", { class: "choice", role: "group", "aria-label": label },
     options.map(([value, text]) => toggle(text, value === chosen, () => act(value))));
@@ -62,12 +62,12 @@ export function select(label, options, chosen, act) {
       options.map(([value, text]) => h("option", { value, selected: String(value) === String(chosen) }, text))));
 }
 
-// A number with so many places, and a true minus.
+// Writes a number with so many decimal places, and with a true minus sign.
 export function formatFixed(value, places = 2) {
   return value.toFixed(places).replace("-", "−");
 }
 
-// Calls of the last moment become one.
+// Returns a function that acts once it has not been called again for so long.
 export function debounce(milliseconds, act) {
   let timer = 0;
   const wait = (...values) => {
@@ -78,7 +78,7 @@ export function debounce(milliseconds, act) {
   return wait;
 }
 
-// A colour of the style sheet as [red, green, blue].
+// Returns a colour of the style sheet as [red, green, blue].
 export function cssColour(name) {
   const probe = h("span", { class: `probe ${name}` });
   document.body.append(probe);
@@ -87,7 +87,7 @@ export function cssColour(name) {
   return found;
 }
 
-// The colour of a head, of its own hue.
+// Returns the colour of a head; each has its own hue.
 export function headColour(head, heads) {
   const { colorScheme } = getComputedStyle(document.documentElement);
   const preferred = matchMedia("(prefers-color-scheme: dark)").matches;

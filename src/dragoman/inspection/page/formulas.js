@@ -1,4 +1,4 @@
-// Numbers and formulas as they are written.
+// Writes numbers and formulas as HTML.
 
 import { h } from "./dom.js";
 
@@ -13,7 +13,7 @@ export function formatPercent(share) {
   return share >= 0.1 ? `${Math.round(share * 100)} %` : `${(share * 100).toFixed(1)} %`;
 }
 
-// x^{a} and x_{b} as above and below the line, x^{a}_{b} as both.
+// Writes x^{a} with a superscript, x_{b} with a subscript, and x^{a}_{b} with both.
 export function formulaParts(text) {
   const inside = "\\{((?:[^{}]|\\{[^{}]*\\})*)\\}";
   const parts = [];
@@ -33,7 +33,7 @@ export function formula(text) {
   return h("p", { class: "formula" }, formulaParts(text));
 }
 
-// A share as the length of a bar.
+// Draws a share as the length of a bar.
 export function shareBar(share) {
   const filled = h("i", {});
   filled.style.width = `${100 * share}%`;

@@ -1,4 +1,4 @@
-// View 3: the model's own numbers for the sentence, one step of the paper a screen.
+// View 3 shows the model's own numbers for the sentence, one step of the paper a screen.
 
 import { h, replaceContent, select } from "./dom.js";
 import { formatNumber, formula, formulaParts } from "./formulas.js";
@@ -25,7 +25,7 @@ export function howView(root, context) {
   begin();
 }
 
-// The stepper; `place` is where the reader is: part, layer, head, step, and the word in focus.
+// Shows one step at a time; `place` remembers the part, layer, head, step and word that are shown.
 export function howItWorks(root, source, showError, place) {
   const spoken = h("p", { class: "hidden", "aria-live": "polite" });
   let alive = true;

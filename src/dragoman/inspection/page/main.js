@@ -15,7 +15,7 @@ const EXAMPLES = {
   ko: "법은 결코 완벽하지 않겠지만, 그 적용은 공정해야 한다.",
 };
 
-// What the views share: which model, which sentence, which translation of it.
+// The model, the sentence and its translation, which the views share.
 const shared = { models: [], model: null, text: "", translation: "", sentence: "", glossary: "", parse: "" };
 let view = "translate";
 const panel = h("main", { id: "panel", role: "tabpanel", tabindex: "-1" });
@@ -24,7 +24,7 @@ const message = h("p", { class: "message", role: "alert", hidden: true });
 const translators = () => shared.models.filter((one) => one.task === "translation");
 const parsers = () => shared.models.filter((one) => one.task === "parsing");
 
-// What went wrong, in one line; nothing: all is well.
+// Shows what went wrong in one line; null removes it.
 function showError(error) {
   const text = error ? (error instanceof ServiceError && error.status === 0 ? localize("unreachable") : error.message) : "";
   message.hidden = !text;
@@ -44,7 +44,7 @@ function keyForm() {
   return h("form", { class: "inline", onsubmit: use }, field, h("button", {}, localize("use")));
 }
 
-// What the views that look into the model ask, for the shared sentence.
+// Makes the requests of the views that show what the model computes for the shared sentence.
 function source() {
   const asker = { attention: latestOnly(), steps: latestOnly(), beam: latestOnly() };
   const sentence = { model: shared.model, text: shared.sentence };

@@ -1,4 +1,4 @@
-// View 4: trees.
+// View 4 shows parses as trees.
 
 import { latestOnly } from "./api.js";
 import { debounce, h, replaceContent, s, select } from "./dom.js";
@@ -50,7 +50,7 @@ function figure(parse) {
       h("details", {}, h("summary", {}, localize("parse.brackets")), h("code", {}, parse.tree))));
 }
 
-// A bracketing as nested { label, children, word }; the words are told apart.
+// Reads a bracketing as nested { label, children, word }; the words come from a list of their own.
 export function readTree({ tree, words }) {
   const coming = [...words];
   const root = { label: "", children: [] };
@@ -67,7 +67,7 @@ export function readTree({ tree, words }) {
   return root.children[0];
 }
 
-// Labels above their children, the words on one line below.
+// Draws labels above their children, and the words on one line below.
 export function treePicture(parse) {
   const tree = readTree(parse);
   const measure = ruler();

@@ -1,11 +1,11 @@
-// Attention as small maps, as a matrix, and as the paper draws it.
+// Draws attention as a heat map, as a matrix, and with lines as the paper does.
 
 import { cssColour, h, headColour, replaceContent, s } from "./dom.js";
 
 const ROW = 24; // pixels of a word
 const THRESHOLD = 0.02; // a weight below this could not be seen
 
-// Weights as pixels: as strong in the accent colour as they are great.
+// Draws weights as pixels, the greater the stronger.
 export function drawHeatmap(weights, attributes) {
   const [rows, columns] = weights.shape;
   const canvas = h("canvas", { width: columns, height: rows, class: "heat", ...attributes });
@@ -14,7 +14,7 @@ export function drawHeatmap(weights, attributes) {
   return canvas;
 }
 
-// Signed numbers as pixels: one colour above 0, another below; `peak` is the strongest.
+// Draws signed numbers as pixels, in one colour above 0 and another below; `peak` is the strongest.
 export function drawSignedHeatmap(values, rows, columns, peak, attributes) {
   const canvas = h("canvas", { width: columns, height: rows, class: "heat", ...attributes });
   const [above, below] = [cssColour("accent"), cssColour("contrast")];
@@ -32,8 +32,8 @@ function paint(canvas, rows, columns, pixel) {
   canvas.getContext("2d").putImageData(image, 0, 0);
 }
 
-// The paper's drawing: who looks at whom, a colour a head, a line as opaque as its weight.
-// heads: [{ head, weights }]. Words can be pointed at, and one can be held.
+// Draws a line from each word to those it attends to, as opaque as the weight, in its head's colour.
+// `heads` are [{ head, weights }]. Pointing at a word shows its lines alone, and a click keeps them.
 export function drawAttentionLines(heads, count, rows, columns, words) {
   let held = null;
   let over = null;
@@ -84,7 +84,7 @@ export function drawAttentionLines(heads, count, rows, columns, words) {
     });
     replaceContent(drawing, strokes);
     const strength = (t, c) => Math.max(...heads.map(({ weights }) => weights.at(t, c)));
-    // What neither is pointed at nor has much to do with what is.
+    // Says whether a word is neither pointed at nor attended to much from there.
     const pale = (mine, other) => Boolean(from) && !mine && !(other >= 0.1);
     left.forEach((button, t) => button.classList.toggle("pale", pale(from?.row === t, strength(t, from?.column))));
     right.forEach((button, c) => {
@@ -99,7 +99,7 @@ export function drawAttentionLines(heads, count, rows, columns, words) {
     replaceContent(told, from?.row === undefined ? "" : words(rows[from.row], best(from.row)));
   }
 
-  // What a word looks at most, over the heads.
+  // Returns the words that a word attends to most, over the heads.
   function best(t) {
     const shares = columns.map((text, c) => {
       const sum = heads.reduce((total, { weights }) => total + weights.at(t, c), 0);
@@ -115,7 +115,7 @@ export function drawAttentionLines(heads, count, rows, columns, words) {
     told);
 }
 
-// A picture of a matrix between its words: { frame, down, across, size of a cell }.
+// Puts the words of a matrix beside its picture; returns { frame, down, across, size of a cell }.
 export function frameMatrix(picture, rows, columns) {
   const size = Math.max(8, Math.min(26, Math.floor(Math.min(520, innerWidth - 150) / columns.length)));
   picture.style.width = `${size * columns.length}px`;
@@ -127,7 +127,7 @@ export function frameMatrix(picture, rows, columns) {
   return { frame, down, across, size };
 }
 
-// A matrix with its words: rows look, columns are looked at.
+// Draws a matrix with its words: those of the rows attend to those of the columns.
 export function drawMatrix(weights, rows, columns, label) {
   const picture = drawHeatmap(weights, { role: "img", "aria-label": label });
   const { frame, down, across, size } = frameMatrix(picture, rows, columns);

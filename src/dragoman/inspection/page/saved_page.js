@@ -1,4 +1,4 @@
-// The page of one sentence, without a service: everything it shows is in the file.
+// The page of one sentence that inspection saves: all it shows is in its file, and it needs no service.
 
 import { attentionPictures } from "./attention.js";
 import { beamTree } from "./beam.js";

@@ -1,4 +1,4 @@
-// The sentence that the views look at, above them.
+// The field above views 2 and 3 for the sentence that they show.
 
 import { h } from "./dom.js";
 import { localize } from "./texts.js";

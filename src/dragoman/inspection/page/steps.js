@@ -1,4 +1,4 @@
-// The steps of “How it works”: what each says, and how its numbers are drawn.
+// The steps of “How it works”: the text of each, and how its numbers are drawn.
 
 import { unpackArray, unpackMatrix } from "./arrays.js";
 import { h, select } from "./dom.js";
@@ -6,10 +6,10 @@ import { formatNumber, formatPercent, formulaParts, shareBar } from "./formulas.
 import { drawMatrix, drawSignedHeatmap, frameMatrix } from "./plots.js";
 import { localize } from "./texts.js";
 
-const SMALL = 12; // a matrix up to this wide is written in numbers
-const FEW = 6; // numbers of a row
+const WRITTEN_COLUMNS = 12; // the widest matrix of scores that is written in numbers
+const FIRST = 6; // numbers of a row that are written
 
-// For one answer of /v1/steps: { name, text, formulas, draw(n, place, focus) } each.
+// Returns the steps for an answer of /v1/steps, each { name, text, formulas, draw(n, place, focus) }.
 export function steps(n) {
   const { activation, norm_kind: kind, positions, shared_embeddings: shared } = n.facts;
   const pre = n.facts.norm === "pre";
@@ -96,12 +96,12 @@ function stack(...parts) {
   return (...given) => h("div", { class: "stack" }, parts.filter(Boolean).map((one) => one(...given)));
 }
 
-// A matrix by its name; its rows are the pieces that look, or those that are looked at.
+// Draws a matrix by its name; its rows are the pieces that attend, or those attended to.
 function table(name, key, rows = "rows") {
   return (n, place, focus) => numbers(name, n.matrices[key], n[rows], place, rows === "rows" ? focus : null);
 }
 
-// A word that can be looked at more closely.
+// Makes a word that can be chosen to be shown in detail.
 function word(text, row, place, focus) {
   if (!focus) return h("span", { class: "piece" }, text);
   const pressed = String(row === place.focus);
@@ -113,11 +113,11 @@ function pieces(n) {
     h("li", {}, h("span", { class: "text" }, text), h("span", { class: "score" }, n.ids[i]))));
 }
 
-// A matrix: its words, the first numbers of each row, and its colours.
+// Draws a matrix as its words, the first numbers of each row, and a colour map.
 function numbers(name, packed, rows, place, focus) {
   const m = unpackMatrix(packed, place.head);
   const coloured = m.map.shape.at(-1);
-  const first = Array.from({ length: Math.min(m.first.shape.at(-1), FEW) }, (_, d) => d);
+  const first = Array.from({ length: Math.min(m.first.shape.at(-1), FIRST) }, (_, d) => d);
   const strip = drawSignedHeatmap(m.map.values, m.rows, coloured, 127, { role: "img", "aria-label": localize("how.map", { name }) });
   const which = localize(coloured === m.columns ? "how.all" : "how.first", { shown: coloured, columns: m.columns });
   const row = (text, r) => h("tr", { class: focus && r === place.focus ? "lit" : null },
@@ -132,16 +132,16 @@ function numbers(name, packed, rows, place, focus) {
       h("div", { class: "strip" }, strip)));
 }
 
-// Scores in their four states: as numbers where they fit, else in colours; and the row in focus.
+// Draws the scores in one of their four states, as numbers if they fit, else in colours; and the row in focus.
 function square(state) {
   return (n, place, focus) => {
     const values = stateOf(n, place.head, state);
-    const draw = n.columns.length <= SMALL ? cells : state === "weights" ? weightsOf : coloursOf;
+    const draw = n.columns.length <= WRITTEN_COLUMNS ? cells : state === "weights" ? weightsOf : coloursOf;
     return h("div", { class: "two" }, draw(n, values, state, place, focus), worked(n, place, state, focus));
   };
 }
 
-// The scores of a head as they are, scaled, masked, or as weights; all but the weights from the scores.
+// Returns the scores of a head as they are, scaled, masked, or as weights; only these are sent as such.
 function stateOf(n, head, state) {
   if (state === "weights") return unpackArray(n.squares.weights).get(head);
   const scores = unpackArray(n.squares.scores).get(head);
@@ -181,12 +181,11 @@ function coloursOf(n, values, state) {
   return h("div", { class: "matrix" }, h("div", { class: "scroll" }, frameMatrix(picture, n.rows, n.columns).frame));
 }
 
-// One word's row, from the product to the weight.
+// Lists one word's row, from the product to the weight.
 function worked(n, place, state, focus) {
   const order = ["scores", "scaled", "masked", "weights"];
   const shown = order.slice(0, order.indexOf(state) + 1).filter((name) => name !== "masked" || n.seen);
   const arrays = shown.map((name) => [name, stateOf(n, place.head, name)]);
-  const wave = (place, of) => `PE_{(pos, ${place})} = ${of}(pos / 10000^{2i/d_{model}})`;
   const scaled = n.squares.bias ? "/ √d_{k} + b" : "/ √d_{k}";
   const heading = { scores: "q · k", scaled, masked: localize("how.mask"), weights: "softmax" };
   const number = (name, value) => h("td", {}, name === "weights" ? [shareBar(value), value.toFixed(3)] : formatNumber(value));
@@ -199,7 +198,7 @@ function worked(n, place, state, focus) {
         arrays.map(([name, values]) => number(name, values.at(place.focus, c))))))));
 }
 
-// The focus word's weighted sum, written out for its first number.
+// Writes out the weighted sum for the first number of the word in focus.
 function mixture(n, place) {
   const weights = unpackArray(n.squares.weights).get(place.head).row(place.focus);
   const values = unpackMatrix(n.matrices.v, place.head).first;
@@ -215,7 +214,7 @@ function mixture(n, place) {
     " = ", h("b", {}, formatNumber(result)));
 }
 
-// The softmax over the vocabulary.
+// Lists the likeliest next pieces after the softmax over the vocabulary.
 function nextWords(n, place, focus) {
   const read = [localize("how.bos"), ...n.said.slice(0, -1)];
   const at = Math.min(place.target ?? (n.part === "encoder" ? 0 : place.focus), n.said.length - 1);

@@ -1,4 +1,4 @@
-// What the page says, in English and Korean.
+// The texts of the page, in English and Korean.
 
 export const LANGUAGES = [["en", "EN"], ["ko", "한국어"]];
 export const THEMES = ["light", "auto", "dark"];

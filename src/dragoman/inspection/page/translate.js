@@ -1,4 +1,4 @@
-// View 1: as you type, with alternatives for the sentence and at every word, and the alignment.
+// View 1 translates as you type, with alternatives for the sentence and at every word, and the alignment.
 
 import { latestOnly } from "./api.js";
 import { debounce, formatFixed, h, replaceContent } from "./dom.js";
