@@ -1,19 +1,19 @@
-"""The service under load: as fast as the engine, steady, and polite when there is too much.
+"""Measure the service under load: its speed, its memory, and what it does with too much.
 
     python benchmarks/serve_load.py MODEL test.en --clients 64 --seconds 120
 
-starts the service on a free port of this machine and asks it from a process of its own, over
-loopback, one connection a client. Requests are of mixed lengths: the lines of the file in an order
-drawn by a seed, one in four fifths of the requests, else four or sixteen. In turn:
+starts the service on a free port of this machine and sends it requests from a process of its own,
+over loopback, one connection a client. Requests are of mixed lengths: four fifths have one line of
+the file, drawn at random, the others four or sixteen. The phases are, in turn:
 
     offline    the same lines by `Translator.translate_lines`, in a process without a server
-    load       so many clients, each asking again as soon as it has its answer; the clock for
-               speed starts after ten seconds, or a third of the time
-    overload   four times what the load phase reached, whether answered or not; then the load again
+    load       that many clients, each sending its next request as soon as it has its answer; the
+               clock for speed starts after ten seconds, or a third of the time
+    overload   four times the rate of the load phase, whether answered or not; then the load again
     term       SIGTERM in the middle of the load: no request on a connection in use is lost
 
-`--phases` chooses. A line of JSON for each goes to standard output. The generator has the same
-cores as the service, so that its own time is part of what is measured.
+`--phases` chooses some of them. Each prints a line of JSON. The clients run on the same cores as
+the service, so that their own time is part of what is measured.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Thread
@@ -48,25 +48,25 @@ print(json.dumps({"sentences_per_second": done / (time.perf_counter() - began)})
 
 @dataclass
 class Record:
-    """What the clients saw."""
+    """Record the answers that the clients got."""
 
     begin: float = 0.0
     """When the clock for speed starts: once the service is full."""
     end: float = float("inf")
-    """And when it stops."""
+    """When that clock stops."""
     statuses: Counter[str] = field(default_factory=Counter)
     seconds: list[float] = field(default_factory=list)
-    """Of requests that were answered with 200."""
+    """How long each request took that was answered with 200."""
     refusals: list[float] = field(default_factory=list)
-    """Of requests that were refused: 503."""
+    """How long each request took that was refused with 503."""
     requests: int = 0
-    """Answered with 200 while the clock ran."""
+    """How many were answered with 200 while the clock ran."""
     sentences: int = 0
-    """Of those."""
+    """How many sentences these had."""
     not_json: int = 0
 
     def add(self, status: str, seconds: float, sentences: int, is_json: bool) -> None:
-        """One more answer."""
+        """Add an answer."""
         self.statuses[status] += 1
         self.not_json += not is_json
         if status in ("200", "503"):
@@ -76,7 +76,7 @@ class Record:
             self.sentences += sentences
 
     def speed(self) -> dict[str, float]:
-        """What was answered while the clock ran."""
+        """Return how much was answered while the clock ran."""
         elapsed = min(self.end, time.perf_counter()) - self.begin
         return {
             "seconds": round(elapsed, 1),
@@ -85,7 +85,7 @@ class Record:
         }
 
     def answers(self) -> dict[str, Any]:
-        """What was answered, and after how long."""
+        """Return which answers there were, and how long they took."""
         table: dict[str, Any] = {"statuses": dict(self.statuses), "not_json": self.not_json}
         for name, times in (("latency_ms", self.seconds), ("refusal_ms", self.refusals)):
             if times:
@@ -97,18 +97,18 @@ class Record:
 
 
 class Client:
-    """A connection that asks one thing at a time; HTTP/1.1 and no more than that."""
+    """Send one request at a time over one HTTP/1.1 connection."""
 
     def __init__(self, port: int, record: Record) -> None:
         self._port, self._record = port, record
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
     async def ask(self, lines: Sequence[str]) -> str:
-        """One request; its status, or why there is none."""
+        """Send a request and return its status, or why there is none."""
         body = json.dumps({"q": "\n".join(lines), "source": "en", "target": "de"}).encode()
         began = time.perf_counter()
         if self._streams is not None and self._streams[0].at_eof():
-            self.close()  # nobody asked anything for a while, and the service has hung up
+            self.close()  # it was idle for a while, and the service has closed it
         used = self._streams is not None
         try:
             if self._streams is None:
@@ -118,7 +118,7 @@ class Client:
                 b"POST /translate HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
                 b"content-length: %d\r\n\r\n%b" % (len(body), body)
             )
-            status, content, closing = await _answer(reader)
+            status, content, closing = await _read_answer(reader)
             if closing:
                 self.close()
         except (OSError, asyncio.IncompleteReadError):
@@ -134,13 +134,13 @@ class Client:
         return status
 
     def close(self) -> None:
-        """The connection ends."""
+        """Close the connection."""
         if self._streams is not None:
             self._streams[1].close()
             self._streams = None
 
 
-async def _answer(reader: asyncio.StreamReader) -> tuple[str, bytes, bool]:
+async def _read_answer(reader: asyncio.StreamReader) -> tuple[str, bytes, bool]:
     head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").lower()
     lines = head.split("\r\n")
     headers = dict(line.split(": ", 1) for line in lines[1:] if ": " in line)
@@ -148,24 +148,24 @@ async def _answer(reader: asyncio.StreamReader) -> tuple[str, bytes, bool]:
     return lines[0].split()[1], content, headers.get("connection") == "close"
 
 
-def requests(lines: Sequence[str], seed: int) -> Any:
-    """Endlessly: one line mostly, sometimes several."""
+def draw_requests(lines: Sequence[str], seed: int) -> Iterator[list[str]]:
+    """Yield requests without end, mostly of one line and sometimes of several."""
     draw = random.Random(seed)
     while True:
         size = draw.choices((1, 4, 16), (80, 15, 5))[0]
         yield [draw.choice(lines) for _ in range(size)]
 
 
-async def closed(
+async def send_in_turn(
     port: int, lines: Sequence[str], clients: int, seconds: float, record: Record
 ) -> None:
-    """Each client asks again when it has its answer."""
+    """Let each client send its next request when it has its answer."""
     began = time.perf_counter()
     end = record.end = began + seconds
     record.begin = began + min(10.0, seconds / 3)
 
     async def one(seed: int) -> None:
-        client, coming = Client(port, record), requests(lines, seed)
+        client, coming = Client(port, record), draw_requests(lines, seed)
         while time.perf_counter() < end:
             status = await client.ask(next(coming))
             if status in ("lost", "not accepted"):
@@ -177,11 +177,11 @@ async def closed(
     await asyncio.gather(*map(one, range(clients)))
 
 
-async def flood(
+async def send_at_rate(
     port: int, lines: Sequence[str], rate: float, seconds: float, record: Record
 ) -> None:
-    """So many requests a second, whether answered or not."""
-    coming, idle, tasks = requests(lines, 0), [], set()
+    """Send so many requests a second, whether they are answered or not."""
+    coming, idle, tasks = draw_requests(lines, 0), [], set()
     began, sent = time.perf_counter(), 0
     record.begin, record.end = began, began + seconds
 
@@ -203,7 +203,7 @@ async def flood(
 
 
 class Service:
-    """The service as a process."""
+    """Run the service as a process."""
 
     def __init__(self, model: Path, options: Sequence[str]) -> None:
         self.process = subprocess.Popen(
@@ -227,13 +227,13 @@ class Service:
 
     @property
     def megabytes(self) -> float:
-        """Resident memory."""
+        """Return the resident memory of the process."""
         status = Path(f"/proc/{self.process.pid}/status").read_text(encoding="utf-8")
         return int(status.split("VmRSS:")[1].split()[0]) / 1024
 
 
 async def measure(service: Service, run: Any, record: Record, memory_from: float) -> dict[str, Any]:
-    """Run a phase, watching the memory after its first `memory_from` seconds."""
+    """Run a phase, measuring the memory after its first `memory_from` seconds."""
     began = time.perf_counter()
     task = asyncio.create_task(run)
     memory: list[tuple[float, float]] = []
@@ -249,10 +249,10 @@ async def measure(service: Service, run: Any, record: Record, memory_from: float
     return table
 
 
-async def terminated(service: Service, lines: Sequence[str], clients: int) -> dict[str, Any]:
-    """SIGTERM after five seconds of load."""
+async def terminate(service: Service, lines: Sequence[str], clients: int) -> dict[str, Any]:
+    """Send SIGTERM after five seconds of load, and return what became of the requests."""
     record = Record()
-    load = asyncio.create_task(closed(service.port, lines, clients, 60, record))
+    load = asyncio.create_task(send_in_turn(service.port, lines, clients, 60, record))
     await asyncio.sleep(5)
     began = time.perf_counter()
     service.process.send_signal(signal.SIGTERM)
@@ -272,12 +272,12 @@ def main() -> None:
     parser.add_argument("--clients", type=int, default=64)
     parser.add_argument("--seconds", type=float, default=120)
     parser.add_argument("--phases", default="offline,load,overload,term")
-    parser.add_argument("--options", default="", help="of the service, as one word")
+    parser.add_argument("--options", default="", help="options of the service, as one word")
     arguments = parser.parse_args()
     lines = [line for line in arguments.source.read_text(encoding="utf-8").splitlines() if line]
     random.Random(1).shuffle(lines)
 
-    def tell(phase: str, table: dict[str, Any]) -> None:
+    def report(phase: str, table: dict[str, Any]) -> None:
         print(json.dumps({"phase": phase, **table}), flush=True)
 
     phases = arguments.phases.split(",")
@@ -289,33 +289,35 @@ def main() -> None:
             command, input="\n".join(lines), capture_output=True, text=True, check=True
         )
         offline = json.loads(done.stdout)["sentences_per_second"]
-        tell("offline", {"sentences_per_second": round(offline, 1)})
+        report("offline", {"sentences_per_second": round(offline, 1)})
     if {"load", "overload", "term"}.isdisjoint(phases):
         return
     service = Service(arguments.model, arguments.options.split())
 
-    async def served() -> None:
+    async def run_phases() -> None:
         rate = 0.0
         if "load" in phases or "overload" in phases:
             record = Record()
-            run = closed(service.port, lines, arguments.clients, arguments.seconds, record)
+            run = send_in_turn(service.port, lines, arguments.clients, arguments.seconds, record)
             table = await measure(service, run, record, min(60, arguments.seconds / 2))
             if offline:
                 table["of_offline"] = round(table["sentences_per_second"] / offline, 3)
-            tell("load", table)
+            report("load", table)
             rate = table["requests_per_second"]
         if "overload" in phases:
             record = Record()
-            run = flood(service.port, lines, 4 * rate, arguments.seconds / 4, record)
-            tell("overload", await measure(service, run, record, 0))
+            run = send_at_rate(service.port, lines, 4 * rate, arguments.seconds / 4, record)
+            report("overload", await measure(service, run, record, 0))
             record = Record()
-            run = closed(service.port, lines, arguments.clients, arguments.seconds / 4, record)
-            tell("after", await measure(service, run, record, 0))
+            run = send_in_turn(
+                service.port, lines, arguments.clients, arguments.seconds / 4, record
+            )
+            report("after", await measure(service, run, record, 0))
         if "term" in phases:
-            tell("term", await terminated(service, lines, arguments.clients))
+            report("term", await terminate(service, lines, arguments.clients))
 
     try:
-        asyncio.run(served())
+        asyncio.run(run_phases())
     finally:
         service.process.kill()
 
