@@ -13,7 +13,7 @@ from dragoman.serve.authentication import hash_key, read_keys
 from .service_fixtures import ASK, Service
 
 
-def test_keys_are_asked_for_in_each_dialects_way(served: Callable[..., Service]) -> None:
+def test_keys_are_asked_for_in_each_apis_way(served: Callable[..., Service]) -> None:
     service = served(keys=("secret",))
     assert service.post("/translate", ASK).status_code == 400
     assert service.post("/translate", ASK | {"api_key": "wrong"}).status_code == 403

@@ -22,7 +22,7 @@ from dragoman.serve.errors import ServiceError
 from dragoman.serve.limits import RequestContext
 from dragoman.serve.metrics import Metrics
 
-from ..shortlists import give
+from ..shortlist_helpers import give_shortlist
 from .service_fixtures import SENTENCES, Service, start, wait_for
 
 pytestmark = pytest.mark.skipif(
@@ -73,7 +73,7 @@ def test_with_shortlists_each_model_uses_its_own(models: Path, tmp_path: Path) -
     path = Path(shutil.copytree(models / "ende", tmp_path / "ende"))
     with pytest.raises(ModelError, match="has no shortlist; make one with: dragoman shortlist"):
         start([path], shortlist=True)
-    give(path, 20)
+    give_shortlist(path, 20)
     service = start([path, models / "trees"], shortlist=True)
     try:
         found = run(service, SENTENCES[:8])
@@ -168,7 +168,13 @@ def test_a_deadline_is_504_though_the_worker_never_answers(
 
 
 @pytest.mark.parametrize(
-    ("error", "status"), [(RuntimeError("boom"), 500), (MemoryError(), 503), (OSError(), 500)]
+    ("error", "status"),
+    [
+        (RuntimeError("boom"), 500),
+        (OSError(), 500),
+        (MemoryError(), 503),
+        (RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling cublasCreate"), 503),
+    ],
 )
 def test_a_worker_that_fails_answers_and_goes_on(
     served: Callable[..., Service],

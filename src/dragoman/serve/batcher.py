@@ -34,8 +34,8 @@ Kind = tuple["BatchedEngine", SearchOptions]
 class BatchedEngine(ContinuousBatchingEngine):
     """An engine whose searches join those of other requests; many threads may use it."""
 
-    def __init__(self, engine: CpuEngine, batcher: Batcher, name: str, reach: int) -> None:
-        super().__init__(engine, reach)
+    def __init__(self, engine: CpuEngine, batcher: Batcher, name: str, longest: int) -> None:
+        super().__init__(engine, longest)
         self.name, self._batcher = name, batcher
 
     def search(
@@ -48,7 +48,7 @@ class BatchedEngine(ContinuousBatchingEngine):
         if not sentences:
             return []
         assert to_parse is None
-        assert max(map(len, sentences)) + options.max_extra <= self.reach
+        assert max(map(len, sentences)) + options.max_extra <= self.longest
         return self._batcher.search((self, options), sentences)
 
 
@@ -97,17 +97,17 @@ class _Batch:
     def __init__(self, kind: Kind) -> None:
         engine, options = kind
         self.name = engine.name
-        self.stream: ContinuousBatch = engine.stream(options)
+        self.stream: ContinuousBatch = engine.start_batch(options)
         self.running: dict[int, _Sentence] = {}
         """The sentences in the stream, by the numbers they have there."""
         self._shares: Counter[_Search] = Counter()
 
     def has_room(self, search: _Search, joining: Sequence[_Sentence]) -> bool:
         """Say whether one more sentence of a search may join, after those joining now."""
-        if len(joining) >= self.stream.room:
+        if len(joining) >= self.stream.free_slots:
             return False
         share = self._shares[search] + sum(one.search is search for one in joining)
-        return share < self.stream.share
+        return share < self.stream.slots_per_client
 
     def join(self, sentences: Sequence[_Sentence], numbers: Iterable[int]) -> None:
         """Add sentences to the stream."""
@@ -250,7 +250,7 @@ class Batcher:
         metrics, running = self._metrics, self._metrics.running.labels(batch.name)
         for number in [n for n, one in batch.running.items() if not one.search.is_wanted]:
             search = batch.remove(number).search
-            batch.stream.leave(number)
+            batch.stream.cancel(number)
             search.fail(search.context.error())
             running.dec()
             metrics.abandoned.inc()
@@ -262,7 +262,7 @@ class Batcher:
                 metrics.wait.observe(now - sentence.search.since)
         if not batch.running:
             return
-        metrics.fill.labels(batch.name).observe(len(batch.running) / batch.stream.places)
+        metrics.fill.labels(batch.name).observe(len(batch.running) / batch.stream.slots)
         for number, hypotheses in batch.stream.step():
             search, place, _ = batch.remove(number)
             if search.context.on_tokens is not None:
@@ -271,7 +271,7 @@ class Batcher:
             running.dec()
         for number, (search, place, _) in batch.running.items():
             if search.context.on_tokens is not None:
-                search.context.on_tokens(place, batch.stream.agreed(number))
+                search.context.on_tokens(place, batch.stream.agreed_prefix(number))
 
     def _fail_batch(
         self, batch: _Batch, error: Exception, joining: Sequence[_Sentence] = ()

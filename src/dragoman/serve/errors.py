@@ -18,7 +18,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 
 from dragoman.errors import ConfigError, DataError, DragomanError
-from dragoman.inference.documents.formats import DocumentTooLarge
+from dragoman.inference.documents.formats import DocumentTooLargeError
 from dragoman.system.memory import is_out_of_memory
 
 __all__ = [
@@ -61,7 +61,7 @@ def as_service_error(error: Exception) -> ServiceError | None:
     """
     if isinstance(error, ServiceError):
         return error
-    if isinstance(error, DocumentTooLarge):
+    if isinstance(error, DocumentTooLargeError):
         return ServiceError(413, str(error))
     if isinstance(error, DragomanError):
         return ServiceError(400 if isinstance(error, ConfigError | DataError) else 500, str(error))

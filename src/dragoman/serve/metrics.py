@@ -5,6 +5,8 @@ Their labels are methods, routes, statuses and models; never a key, an address o
 
 from __future__ import annotations
 
+from functools import partial
+
 from prometheus_client import (
     CollectorRegistry,
     Counter,
@@ -24,57 +26,31 @@ class Metrics:
     """Count what one service does, in a registry of its own."""
 
     def __init__(self) -> None:
-        self.registry = registry = CollectorRegistry()
-        self.requests = Counter(
-            "dragoman_requests", "Answers.", ("method", "route", "status"), registry=registry
-        )
-        self.seconds = Histogram(
-            *("dragoman_request_seconds", "From the request's head to the answer's end."),
-            ("route",),
-            buckets=_SECONDS,
-            registry=registry,
-        )
-        self.refusals = Counter(
-            *("dragoman_refusals", "Requests answered with an error, by status."),
-            ("status",),
-            registry=registry,
-        )
-        self.accepted = Gauge(
-            "dragoman_accepted_sentences", "Accepted and not yet answered.", registry=registry
-        )
-        self.waiting = Gauge("dragoman_waiting_sentences", "Not yet in a batch.", registry=registry)
-        self.running = Gauge(
-            "dragoman_running_sentences", "In a batch now.", ("model",), registry=registry
-        )
-        self.fill = Histogram(
-            *("dragoman_batch_fill", "Share of a batch's places in use, at each step."),
-            ("model",),
-            buckets=_SHARES,
-            registry=registry,
-        )
-        self.wait = Histogram(
-            *("dragoman_wait_seconds", "From acceptance to the first step."),
-            buckets=_SECONDS,
-            registry=registry,
-        )
-        self.sentences = Counter(
-            "dragoman_sentences", "Translated or parsed.", ("model",), registry=registry
-        )
-        self.tokens = Counter(
-            "dragoman_tokens", "Pieces of the translations.", ("model",), registry=registry
-        )
-        self.characters = Counter(
-            "dragoman_characters", "In the texts received.", registry=registry
-        )
-        self.abandoned = Counter(
-            *("dragoman_abandoned_sentences", "Given up by the client or at the deadline."),
-            registry=registry,
-        )
-        self.failures = Counter(
-            "dragoman_worker_failures", "Searches that ended in an error.", registry=registry
-        )
-        ProcessCollector(registry=registry)  # memory, time and open files of the process
-        self.ready = Gauge("dragoman_ready", "1 while requests are accepted.", registry=registry)
+        self.registry = CollectorRegistry()
+        counter = partial(Counter, registry=self.registry)
+        gauge = partial(Gauge, registry=self.registry)
+        seconds = partial(Histogram, registry=self.registry, buckets=_SECONDS)
+        shares = partial(Histogram, registry=self.registry, buckets=_SHARES)
+        labels = ("method", "route", "status")
+        self.requests = counter("dragoman_requests", "Answers.", labels)
+        took = "From the request's head to the answer's end."
+        self.seconds = seconds("dragoman_request_seconds", took, ("route",))
+        refused = "Requests answered with an error, by status."
+        self.refusals = counter("dragoman_refusals", refused, ("status",))
+        self.accepted = gauge("dragoman_accepted_sentences", "Accepted and not yet answered.")
+        self.waiting = gauge("dragoman_waiting_sentences", "Not yet in a batch.")
+        self.running = gauge("dragoman_running_sentences", "In a batch now.", ("model",))
+        used = "Share of a batch's places in use, at each step."
+        self.fill = shares("dragoman_batch_fill", used, ("model",))
+        self.wait = seconds("dragoman_wait_seconds", "From acceptance to the first step.")
+        self.sentences = counter("dragoman_sentences", "Translated or parsed.", ("model",))
+        self.tokens = counter("dragoman_tokens", "Pieces of the translations.", ("model",))
+        self.characters = counter("dragoman_characters", "In the texts received.")
+        given_up = "Given up by the client or at the deadline."
+        self.abandoned = counter("dragoman_abandoned_sentences", given_up)
+        self.failures = counter("dragoman_worker_failures", "Searches that ended in an error.")
+        self.ready = gauge("dragoman_ready", "1 while requests are accepted.")
+        ProcessCollector(registry=self.registry)  # memory, time and open files of the process
 
     def render(self) -> bytes:
         """Return all metrics in Prometheus's text format."""

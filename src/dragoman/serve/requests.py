@@ -85,8 +85,9 @@ async def translate(
 
     A `model` that the request names translates all of them.
     """
-    service, registry = get_service(request), get_service(request).registry
     check_size(request, texts)
+    service = get_service(request)
+    registry = service.registry
     if source is None:
         candidates = registry.find_sources(target)
         languages = await asyncio.to_thread(

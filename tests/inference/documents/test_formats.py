@@ -8,7 +8,7 @@ import zipfile
 import pytest
 
 from dragoman.errors import DataError
-from dragoman.inference.documents.formats import DocumentTooLarge, open_document
+from dragoman.inference.documents.formats import DocumentTooLargeError, open_document
 
 
 @pytest.mark.parametrize(
@@ -38,5 +38,5 @@ def test_a_compressed_file_may_not_become_too_large() -> None:
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as packed:
         packed.writestr("word/document.xml", b" " * 2000)
-    with pytest.raises(DocumentTooLarge):
+    with pytest.raises(DocumentTooLargeError):
         open_document("docx", out.getvalue(), 1000)

@@ -182,11 +182,11 @@ def test_an_engine_of_another_kind_is_asked_as_it_is(
 
     class Other:
         def __init__(self, engine: Any) -> None:
-            self.serves, self._engine = engine.serves, engine
+            self.supports, self.window, self._engine = engine.supports, engine.window, engine
 
-        def search(self, sentences: Any, options: Any, yields: Any = None) -> Any:
+        def search(self, sentences: Any, options: Any, to_parse: Any = None) -> Any:
             asked.append((threading.current_thread().name, len(sentences)))
-            return self._engine.search(sentences, options, yields)
+            return self._engine.search(sentences, options, to_parse)
 
     def open_other(*arguments: Any) -> Any:
         loaded, engine = load_for_inference(*arguments)

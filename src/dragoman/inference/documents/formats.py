@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from dragoman.errors import ConfigError, DataError
 
-__all__ = ["MEDIA_TYPES", "Document", "DocumentTooLarge", "open_document"]
+__all__ = ["MEDIA_TYPES", "Document", "DocumentTooLargeError", "open_document"]
 
 MEDIA_TYPES: Final = {
     "txt": "text/plain; charset=utf-8",
@@ -23,7 +23,7 @@ MEDIA_TYPES: Final = {
 """The media type of each format that can be read, by its file name extension."""
 
 
-class DocumentTooLarge(DataError):  # noqa: N818  # it says what is wrong
+class DocumentTooLargeError(DataError):
     """Raised for a document that would take more memory than is allowed."""
 
 
@@ -43,7 +43,7 @@ class Document(ABC):
 def open_document(extension: str, content: bytes, max_bytes: int) -> Document:
     """Read a document of the format that a file name extension names.
 
-    Raise DocumentTooLarge for a compressed one that would unpack to more than `max_bytes`.
+    Raise DocumentTooLargeError for a compressed one that would unpack to more than `max_bytes`.
     """
     if extension not in MEDIA_TYPES:
         raise DataError(f"file format not supported; use one of {', '.join(MEDIA_TYPES)}")
@@ -105,10 +105,10 @@ class _WordDocument(Document):
         try:
             with zipfile.ZipFile(io.BytesIO(content)) as packed:
                 if sum(one.file_size for one in packed.infolist()) > max_bytes:
-                    raise DocumentTooLarge(f"the file unpacks to more than {max_bytes} bytes")
+                    raise DocumentTooLargeError(f"the file unpacks to more than {max_bytes} bytes")
             self._document: Any = docx.Document(io.BytesIO(content))
             self._paragraphs = [one for one in self._find_paragraphs() if _has_letters(one.text)]
-        except DocumentTooLarge:
+        except DocumentTooLargeError:
             raise
         except Exception:
             raise DataError("the file is not a .docx document") from None
