@@ -12,7 +12,7 @@ what was wrong, where, and what to do.
 
 from __future__ import annotations
 
-__all__ = ["ConfigError", "DataError", "DragomanError", "ModelError", "TrainingError"]
+__all__ = ["ConfigError", "DataError", "DragomanError", "ModelError", "TrainingError", "first_line"]
 
 
 class DragomanError(Exception):
@@ -33,3 +33,8 @@ class ModelError(DragomanError):
 
 class TrainingError(DragomanError):
     """Raised when a run cannot start, go on or be saved."""
+
+
+def first_line(error: BaseException) -> str:
+    """Return the first line of what an error says, or its repr if it says nothing."""
+    return str(error).strip().partition("\n")[0] or repr(error)
