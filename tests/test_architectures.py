@@ -12,7 +12,7 @@ import torch
 import dragoman
 from dragoman.config import Config
 from dragoman.data.prepare import Prepared, prepare
-from dragoman.data.readers.parallel import corpus
+from dragoman.data.readers.parallel import open_parallel_corpus
 from dragoman.training.checkpoints import checkpoint as checkpoints
 from dragoman.training.checkpoints.checkpoint import Checkpoint
 from dragoman.training.loop import fit
@@ -48,7 +48,13 @@ def few(tmp_path_factory: pytest.TempPathFactory, tiny: Config) -> Prepared:
     files = write_pairs(directory, reversals(32, seed=5))
     config = tiny.overridden(["tokenizer.vocabulary=300"])
     others = write_pairs(directory, reversals(4, seed=6), "others")
-    return prepare(corpus(files), directory / "data", config, workers=0, valid=corpus(others))
+    return prepare(
+        open_parallel_corpus(files),
+        directory / "data",
+        config,
+        workers=0,
+        valid=open_parallel_corpus(others),
+    )
 
 
 def settings(tiny: Config, name: str, *assignments: str) -> Config:
@@ -113,7 +119,8 @@ def test_interrupted_and_resumed_it_ends_bit_for_bit_where_it_would_have(
     fit(config.overridden(["training.steps=3"]), prepared, halved, quiet=True)
     fit(config, prepared, halved, quiet=True, resume=True)
     first, second = (
-        Checkpoint(checkpoints.list_checkpoints(run)[-1]).shards.all("") for run in (whole, halved)
+        Checkpoint(checkpoints.list_checkpoints(run)[-1]).shards.read_all("")
+        for run in (whole, halved)
     )
     assert first.keys() == second.keys()
     for key, tensor in first.items():

@@ -14,12 +14,12 @@ from dragoman.models import Rows, build
 from dragoman.search import SearchOptions, search
 from dragoman.search.batching import source_rows
 from dragoman.training.checkpoints.checkpoint import Checkpoint, list_checkpoints
-from dragoman.training.checkpoints.shards import whole
-from dragoman.training.checkpoints.writer import Snapshots
+from dragoman.training.checkpoints.shards import all_rows
+from dragoman.training.checkpoints.writer import HostSnapshot
 from dragoman.training.distributed.ranks import Ranks
 from dragoman.training.loop import fit
 from dragoman.training.loss import Criterion, TensorBatch
-from dragoman.training.precision import Twin
+from dragoman.training.precision import Bf16Copy
 from dragoman.training.step import Stepper
 
 pytestmark = pytest.mark.gpu
@@ -96,7 +96,8 @@ def test_a_run_resumed_on_the_gpu_ends_where_the_uninterrupted_one_does(
     fit(half, prepared, tmp_path / "cut", quiet=True)
     fit(whole, prepared, tmp_path / "cut", resume=True, quiet=True)
     ends = [
-        Checkpoint(list_checkpoints(tmp_path / name)[-1]).weights() for name in ("whole", "cut")
+        Checkpoint(list_checkpoints(tmp_path / name)[-1]).read_weights()
+        for name in ("whole", "cut")
     ]
     for name in ends[0]:
         if deterministic:
@@ -126,17 +127,17 @@ def test_the_fast_path_equals_the_plain_one(variant: str, prepared: Prepared) ->
     config = ModelConfig(**{**changes, "dropout": 0.0, **VARIANTS[variant]})  # type: ignore[arg-type]
     device = torch.device("cuda", 0)
     model = build(config, len(prepared.tokenizer)).to(device)
-    twin = Twin(model).model
+    bf16 = Bf16Copy(model).model
     batches = Batches(prepared.train, batch_tokens=2048, row_length=96, seed=1)
-    batch = TensorBatch.of(next(batches.epoch()), device)
+    batch = TensorBatch.from_batch(next(batches.epoch()), device)
     scale = torch.tensor(1e-3, device=device)
     losses = []
-    for each in (model, twin):
+    for each in (model, bf16):
         loss, _ = Criterion(each, label_smoothing=0.1)(batch, scale)
         loss.backward()
         losses.append(loss.item())
     assert losses[1] == pytest.approx(losses[0], rel=5e-3)
-    for (name, plain), fast in zip(model.named_parameters(), twin.parameters(), strict=True):
+    for (name, plain), fast in zip(model.named_parameters(), bf16.parameters(), strict=True):
         assert plain.grad is not None
         assert fast.grad is not None
         error = (fast.grad.float() - plain.grad).norm() / plain.grad.norm()
@@ -159,9 +160,9 @@ def test_a_replayed_step_is_the_step_itself(
         batches = Batches(prepared.train, batch_tokens=2048, row_length=96, seed=1)
         for step, (batch, _) in zip(range(1, 7), batches.stream(), strict=False):
             stepper.run(batch, step)
-        results = list(stepper.finished(wait=True))
+        results = list(stepper.take_results(wait=True))
         assert [r.step for r in results] == [1, 2, 3, 4, 5, 6]
-        found.append(([r.loss for r in results], stepper.twin.weights.clone()))  # type: ignore[union-attr]
+        found.append(([r.loss for r in results], stepper.bf16_copy.weights.clone()))  # type: ignore[union-attr]
     assert found[0][0] == pytest.approx(found[1][0], rel=1e-5)
     torch.testing.assert_close(found[0][1], found[1][1], atol=1e-5, rtol=1e-3)
 
@@ -179,28 +180,28 @@ def test_the_guard_leaves_everything_untouched_on_the_gpu(
     stream = batches.stream()
     for step in (1, 2, 3):
         stepper.run(next(stream)[0], step)
-    before = {name: t.clone() for name, t in stepper.optimizer.tensors().items()}
+    before = {name: t.clone() for name, t in stepper.optimizer.state_tensors().items()}
     weights = [p.detach().clone() for p in model.parameters()]
     with torch.no_grad():  # a graph is replayed: only what it reads can be poisoned
-        stepper.twin.copied.mul_(poison)  # type: ignore[union-attr]
+        stepper.bf16_copy.bf16_weights.mul_(poison)  # type: ignore[union-attr]
     stepper.run(next(stream)[0], 4)
-    assert [r.skipped for r in stepper.finished(wait=True)] == [False, False, False, True]
-    assert all(torch.equal(before[n], t) for n, t in stepper.optimizer.tensors().items())
+    assert [r.skipped for r in stepper.take_results(wait=True)] == [False, False, False, True]
+    assert all(torch.equal(before[n], t) for n, t in stepper.optimizer.state_tensors().items())
     assert all(torch.equal(a, b) for a, b in zip(weights, model.parameters(), strict=True))
-    stepper.weights_changed()
+    stepper.refresh_bf16_copy()
     stepper.run(next(stream)[0], 5)
-    assert [r.skipped for r in stepper.finished(wait=True)] == [False]
+    assert [r.skipped for r in stepper.take_results(wait=True)] == [False]
 
 
 def test_a_snapshot_is_of_its_moment_whatever_is_queued_around_it() -> None:
     weights = torch.zeros(4096, 4096, device="cuda")
-    snapshots = Snapshots()
+    snapshot = HostSnapshot()
     for moment in (1.0, 2.0):  # the second into the memory of the first
         for _ in range(50):
             weights.mul_(0.5)  # keeps the device busy
         weights.fill_(moment)
-        copy = snapshots.take({"weights/w": whole(weights)})["weights/w"].tensor
+        copy = snapshot.take({"weights/w": all_rows(weights)})["weights/w"].tensor
         weights.fill_(99.0)
-        snapshots.ready()
+        snapshot.wait()
         assert copy.is_pinned()
         assert torch.equal(copy, torch.full((4096, 4096), moment))

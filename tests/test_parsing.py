@@ -21,7 +21,7 @@ from dragoman.phrasebook import generate
 from dragoman.training import loop
 from dragoman.training.checkpoints.checkpoint import Checkpoint, list_checkpoints
 from dragoman.training.run import train
-from dragoman.trees.bracketing import bracketing, parse_tree
+from dragoman.trees.bracketing import parse_tree, write_tree
 from dragoman.trees.evalb import COLLINS, PREDICTED_TAGS, score_trees
 from dragoman.trees.tree import leaves
 from dragoman.trees.tree_tokenizer import TreeTokenizer
@@ -154,18 +154,18 @@ def test_interrupted_and_resumed_it_ends_bit_for_bit_where_it_would_have(
     assert config.data.subword_sampling, "drawn anew, and to be drawn alike"
 
     def dies(trainer: loop.Trainer, result: object) -> None:
-        if trainer.progress.step == 5:
+        if trainer.state.step == 5:
             raise KilledError
 
     cut = tmp_path / "run"
-    monkeypatch.setattr(loop.Trainer, "_watch_for_bad_steps", dies)
+    monkeypatch.setattr(loop.Trainer, "_check_for_bad_step", dies)
     with pytest.raises(KilledError):
         train(config, files["train"], valid=[files["valid"]], run=cut, quiet=True)
     monkeypatch.undo()
     assert [path.name for path in list_checkpoints(cut)] == ["step-00000003"]
     torch.rand(100)  # whatever the process did in between must not matter
     loop.fit(config, Prepared.open(cut / "data"), cut, resume=True, quiet=True)
-    ends = [Checkpoint(r / "checkpoints/step-00000006").shards.all() for r in (run, cut)]
+    ends = [Checkpoint(r / "checkpoints/step-00000006").shards.read_all() for r in (run, cut)]
     assert ends[0].keys() == ends[1].keys()
     assert [name for name in ends[0] if not torch.equal(ends[0][name], ends[1][name])] == []
 
@@ -242,7 +242,7 @@ def test_lines_become_trees_on_stdin_and_in_files(
     run: Path, parser: Parser, command: Command, tmp_path: Path
 ) -> None:
     found = parser.parse([parser.split(line) for line in TEXT.splitlines()])
-    expected = "".join(f"{bracketing(one.tree) if one else ''}\n" for one in found)
+    expected = "".join(f"{write_tree(one.tree) if one else ''}\n" for one in found)
     assert good(command("parse", run, stdin=TEXT.encode())) == expected
     assert good(command("parse", run / "model", "--window", 1, stdin=TEXT.encode())) == expected
     one, two = tmp_path / "one.txt", tmp_path / "two.txt.xz"
@@ -405,7 +405,7 @@ def test_evalbs_parameter_file_makes_the_rules(
 def test_gold_trees_are_cleaned_before_they_are_parsed(parser: Parser) -> None:
     lines = ["( (S (NP-SBJ (-NONE- *)) (VP (VB Go))", " (. !)))", "(NN Dogs)"]
     gold = clean_trees(lines, "<gold>")
-    assert [bracketing(tree) for tree in gold] == ["(S (VP (VB Go)) (. !))", "(TOP (NN Dogs))"]
+    assert [write_tree(tree) for tree in gold] == ["(S (VP (VB Go)) (. !))", "(TOP (NN Dogs))"]
     found, scores = evaluate_trees(parser, gold, beam=1)
     assert [[leaf.word for leaf in leaves(tree)] for tree in found if tree] == [
         ["Go", "!"],

@@ -2,9 +2,9 @@
 
     python tests/drill --kills 200
 
-One run is left in peace. Others are killed with SIGKILL, at random moments and at those of
-moments.py, and resumed with `dragoman train --resume` until they are done. Each must then be the
-undisturbed one, byte for byte. Controls resume without one part of the state; for each of them
+One run is left in peace. Others are killed with SIGKILL, at random moments and at the points of
+kill_points.py, and resumed with `dragoman train --resume` until they are done. Each must then equal
+the undisturbed one, byte for byte. Controls resume without one part of the state; for each of them
 the comparison must fail.
 """
 
@@ -27,9 +27,18 @@ from pathlib import Path
 from random import Random
 
 from comparison import compare
-from moments import NAMED, slow_disk
-from sabotage import CONTROLS
-from subject import INTERVAL, STEPS, kept, live, prepare, reached, recorded, wait
+from kill_points import KILL_POINTS, slow_disk
+from negative_controls import CONTROLS
+from run_process import (
+    INTERVAL,
+    STEPS,
+    newest_checkpoint_step,
+    newest_recorded_step,
+    prepare,
+    read_metrics,
+    start_or_resume,
+    wait,
+)
 
 AT_RANDOM = "any moment"
 
@@ -42,7 +51,7 @@ class Drill:
         self.data = prepare(place)
         began = time.monotonic()
         self.undisturbed = place / "undisturbed"
-        assert wait(live(self.undisturbed, self.data)) == 0, self.log(self.undisturbed)
+        assert wait(start_or_resume(self.undisturbed, self.data)) == 0, self.log(self.undisturbed)
         self.seconds = time.monotonic() - began
         self.kills: Counter[str] = Counter()
         self.lost: Counter[tuple[str, bool]] = Counter()
@@ -75,16 +84,16 @@ class Drill:
 
         One life in three has a slow disk.
         """
-        name = self.next_moment() if killing else "none"
-        moment = NAMED[name].arm(self.draw) if name in NAMED else lambda: None
+        name = self.choose_kill_point() if killing else "none"
+        moment = KILL_POINTS[name].arm(self.draw) if name in KILL_POINTS else lambda: None
         delay = self.draw.choice([0, 0, self.draw.uniform(0.02, self.seconds / 10)])
 
         def arm() -> None:
             slow_disk(delay)
             moment()
 
-        before = recorded(run)
-        pid = live(run, self.data, arm)
+        before = read_metrics(run)
+        pid = start_or_resume(run, self.data, arm)
         if name == AT_RANDOM:
             time.sleep(self.draw.uniform(0, self.seconds))
             os.kill(pid, signal.SIGKILL)
@@ -96,15 +105,19 @@ class Drill:
             return False
         self.kills[name] += 1
         # Killed before its first step it has lost nothing, and not yet cut off what others lost.
-        lost = reached(run) - kept(run) if recorded(run) != before else 0
+        lost = (
+            newest_recorded_step(run) - newest_checkpoint_step(run)
+            if read_metrics(run) != before
+            else 0
+        )
         self.lost[name, delay > 0] = max(self.lost[name, delay > 0], lost)
         return True
 
-    def next_moment(self) -> str:
+    def choose_kill_point(self) -> str:
         """The named one that was had least often, or in one of three cases any."""
         if self.draw.random() < 1 / 3:
             return AT_RANDOM
-        return min(NAMED, key=lambda name: (self.kills[name], self.draw.random()))
+        return min(KILL_POINTS, key=lambda name: (self.kills[name], self.draw.random()))
 
     def tally(self, run: Path) -> None:
         """Compare a run that has ended with the undisturbed one."""
@@ -119,14 +132,14 @@ class Drill:
     def controls(self) -> dict[str, dict[str, int]]:
         """The bytes that differ, by part, when a run is resumed without this or that."""
         half = self.place / "half"
-        saved = dataclasses.replace(NAMED["after the checkpoint has its name"], calls=1)
-        while kept(half) < 2 * INTERVAL:
-            assert wait(live(half, self.data, saved.arm(self.draw))) == -signal.SIGKILL
+        saved = dataclasses.replace(KILL_POINTS["after the checkpoint has its name"], calls=1)
+        while newest_checkpoint_step(half) < 2 * INTERVAL:
+            assert wait(start_or_resume(half, self.data, saved.arm(self.draw))) == -signal.SIGKILL
         found = {}
-        for number, (name, sabotage) in enumerate(CONTROLS.items()):
+        for number, (name, control) in enumerate(CONTROLS.items()):
             run = self.place / f"control-{number}"
             shutil.copytree(half, run)
-            assert wait(live(run, self.data, sabotage)) == 0, self.log(run)
+            assert wait(start_or_resume(run, self.data, control)) == 0, self.log(run)
             counts = compare(self.undisturbed, run)
             found[name] = {part: differing for part, (_, differing) in counts.items() if differing}
         return found
@@ -140,7 +153,7 @@ class Drill:
             for slow in (False, True)
         ]
         print(f"\n{'killed':36}{'times':>6}{'most steps lost':>18}{'on a slow disk':>16}")
-        for name in (AT_RANDOM, *NAMED):
+        for name in (AT_RANDOM, *KILL_POINTS):
             lost = [self.lost[name, slow] for slow in (False, True)]
             print(f"{name:36}{self.kills[name]:6}{lost[0]:18}{lost[1]:16}")
         print(f"{'all':36}{self.kills.total():6}{most[0]:18}{most[1]:16}")

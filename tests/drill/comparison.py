@@ -31,9 +31,9 @@ def _contents(run: Path) -> dict[str, dict[str, bytes]]:
     found: dict[str, dict[str, bytes]] = {}
     for path in list_checkpoints(run):
         checkpoint = Checkpoint(path)
-        for name, tensor in checkpoint.shards.all().items():
+        for name, tensor in checkpoint.shards.read_all().items():
             found.setdefault(name.partition("/")[0], {})[f"{path.name} {name}"] = _raw(tensor)
-        progress = _timeless(checkpoint.progress.to_dict())
+        progress = _timeless(checkpoint.state.to_dict())
         found.setdefault("progress", {})[path.name] = json.dumps(progress).encode()
     for model in ("best", "model"):
         tensors = read_tensors(run / model / "weights.safetensors")

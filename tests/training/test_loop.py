@@ -20,18 +20,18 @@ from dragoman.models.weights import read_tensors
 from dragoman.training import loop
 from dragoman.training.checkpoints import checkpoint as checkpoints
 from dragoman.training.checkpoints import shards
-from dragoman.training.checkpoints.averaging import average
+from dragoman.training.checkpoints.averaging import average_checkpoints
 from dragoman.training.checkpoints.checkpoint import Checkpoint
 from dragoman.training.loop import fit
 from dragoman.training.loss import Criterion
 from dragoman.training.run import resume, train
-from dragoman.training.validation import Validation
+from dragoman.training.validation import ValidationResult
 
 from ..conftest import reversals, write_pairs
 
 
 def weights(run: Path) -> dict[str, Tensor]:
-    return Checkpoint(checkpoints.list_checkpoints(run)[-1]).shards.all("weights/")
+    return Checkpoint(checkpoints.list_checkpoints(run)[-1]).shards.read_all("weights/")
 
 
 def metrics(run: Path, kind: str = "train") -> list[dict[str, float]]:
@@ -108,11 +108,11 @@ def test_resumed_equals_uninterrupted_bit_for_bit(
     fit(config, prepared, tmp_path / "whole", quiet=True)
 
     def dies(trainer: loop.Trainer, result: object) -> None:
-        if trainer.progress.step == 5:
+        if trainer.state.step == 5:
             raise InterruptedError
 
     run = tmp_path / "cut"
-    monkeypatch.setattr(loop.Trainer, "_watch_for_bad_steps", dies)
+    monkeypatch.setattr(loop.Trainer, "_check_for_bad_step", dies)
     with pytest.raises(InterruptedError):
         fit(config, prepared, run, quiet=True)
     monkeypatch.undo()
@@ -120,7 +120,8 @@ def test_resumed_equals_uninterrupted_bit_for_bit(
     torch.rand(100)  # whatever the process did in between must not matter
     fit(config, prepared, run, resume=True, quiet=True)
     whole, cut = (
-        Checkpoint(r / "checkpoints/step-00000006").shards.all() for r in (tmp_path / "whole", run)
+        Checkpoint(r / "checkpoints/step-00000006").shards.read_all()
+        for r in (tmp_path / "whole", run)
     )
     kinds = {"weights", "optimizer", "generators", *(["average"] if ema else [])}
     assert {name.partition("/")[0] for name in whole} == kinds
@@ -172,7 +173,7 @@ def test_a_step_whose_loss_is_not_finite_is_skipped_and_said(
     poison(monkeypatch, {3, 4})
     run = tmp_path / "run"
     fit(settings(tiny, "training.checkpoint_every=1"), prepared, run, quiet=True)
-    saved = [Checkpoint(p).shards.all("weights/") for p in checkpoints.list_checkpoints(run)]
+    saved = [Checkpoint(p).shards.read_all("weights/") for p in checkpoints.list_checkpoints(run)]
     assert all(tensor.isfinite().all() for tensor in saved[-1].values())
     # Checkpoints 2 to 6 are kept: 3 and 4 must equal 2.
     assert all(torch.equal(saved[0][n], saved[1][n]) for n in saved[0])
@@ -194,7 +195,7 @@ def test_patience_ends_a_run_that_gets_no_better(
     tiny: Config, prepared: Prepared, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scores = iter([1.0, 5.0, 4.0, 3.0, 3.0, 3.0])
-    monkeypatch.setattr(loop, "validate", lambda *_: Validation(loss=1.0, score=next(scores)))
+    monkeypatch.setattr(loop, "validate", lambda *_: ValidationResult(loss=1.0, score=next(scores)))
     config = settings(tiny, "training.validate_every=1", "training.patience=2", steps=100)
     outcome = fit(config, prepared, tmp_path / "run", quiet=True)
     assert outcome.step == 4
@@ -315,7 +316,7 @@ def test_a_full_disk_leaves_the_previous_checkpoint_and_one_clear_line(
         resume(run, ["training.steps=8"], quiet=True)
     assert str(refused.value) == (
         f"{run}/checkpoints/step-00000008: no space left on device; the newest checkpoint is step "
-        f"6; mend this, then: dragoman train --resume {run}"
+        f"6; fix this, then: dragoman train --resume {run}"
     )
     monkeypatch.undo()
     assert {p.name for p in checkpoints.list_checkpoints(run)} == set(before)
@@ -324,9 +325,9 @@ def test_a_full_disk_leaves_the_previous_checkpoint_and_one_clear_line(
 
 
 def test_averaging_is_the_mean_and_makes_a_model(finished: Path, tmp_path: Path) -> None:
-    average([finished], tmp_path / "model", last=2)
+    average_checkpoints([finished], tmp_path / "model", last=2)
     made = read_tensors(tmp_path / "model/weights.safetensors")
-    two = [Checkpoint(path).weights() for path in checkpoints.list_checkpoints(finished)[-2:]]
+    two = [Checkpoint(path).read_weights() for path in checkpoints.list_checkpoints(finished)[-2:]]
     for name, tensor in made.items():
         torch.testing.assert_close(tensor, (two[0][name] + two[1][name]) / 2)
     assert dragoman.load(tmp_path / "model").translate("the dog").tokens is not None
@@ -336,7 +337,7 @@ def test_models_of_different_shapes_are_not_averaged(finished: Path, tmp_path: P
     other = copy(finished, tmp_path / "other")
     save_file({"a": torch.zeros(2)}, other / "model/weights.safetensors")
     with pytest.raises(ModelError, match="not the same model"):
-        average([finished / "model", other / "model"], tmp_path / "out")
+        average_checkpoints([finished / "model", other / "model"], tmp_path / "out")
 
 
 def test_what_is_too_long_is_told_before_the_first_step(

@@ -12,14 +12,14 @@ from dragoman.config import Config
 from dragoman.data.batching.batches import Batches
 from dragoman.data.prepare import Prepared
 from dragoman.models import build
-from dragoman.training.loss import Criterion, TensorBatch, label_smoothed
+from dragoman.training.loss import Criterion, TensorBatch, label_smoothed_loss
 
 CPU = torch.device("cpu")
 
 
 def test_label_smoothing_equals_a_number_worked_by_hand() -> None:
     logits = torch.tensor([[math.log(0.7), math.log(0.2), math.log(0.1)]])
-    loss, nll = label_smoothed(logits, torch.tensor([0]), 0.3)
+    loss, nll = label_smoothed_loss(logits, torch.tensor([0]), 0.3)
     uniform = -(math.log(0.7) + math.log(0.2) + math.log(0.1)) / 3
     assert nll.item() == pytest.approx(-math.log(0.7))
     assert loss.item() == pytest.approx(0.7 * -math.log(0.7) + 0.3 * uniform)
@@ -28,7 +28,7 @@ def test_label_smoothing_equals_a_number_worked_by_hand() -> None:
 def test_label_smoothing_equals_torch() -> None:
     logits, output = torch.randn(20, 50), torch.randint(50, (20,))
     for smoothing in (0.0, 0.1, 0.2):
-        loss, _ = label_smoothed(logits, output, smoothing)
+        loss, _ = label_smoothed_loss(logits, output, smoothing)
         expected = F.cross_entropy(logits, output, label_smoothing=smoothing, reduction="sum")
         torch.testing.assert_close(loss, expected)
 
@@ -36,7 +36,7 @@ def test_label_smoothing_equals_torch() -> None:
 @pytest.fixture
 def batch(prepared: Prepared) -> TensorBatch:
     batches = Batches(prepared.train, batch_tokens=512, row_length=64, seed=1)
-    return TensorBatch.of(next(batches.epoch()), CPU)
+    return TensorBatch.from_batch(next(batches.epoch()), CPU)
 
 
 def test_padding_is_not_in_the_loss(prepared: Prepared, tiny: Config, batch: TensorBatch) -> None:

@@ -7,18 +7,18 @@ from pathlib import Path
 
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from dragoman.training.metrics import Metrics
+from dragoman.training.metrics import MetricsWriter
 
 
 def test_what_a_killed_run_recorded_after_its_checkpoint_is_struck_out(tmp_path: Path) -> None:
-    first = Metrics(tmp_path)
+    first = MetricsWriter(tmp_path)
     for step in range(1, 4):
         first.write("train", step, loss=10.0 - step, note="text is for the lines alone")
     saved = first.bytes_written
     for step in range(4, 6):
         first.write("train", step, loss=99.0)
     # No close: the process was killed here.
-    second = Metrics(tmp_path, start=saved, step=3)
+    second = MetricsWriter(tmp_path, start=saved, step=3)
     for step in range(4, 8):
         second.write("train", step, loss=10.0 - step)
     second.close()

@@ -29,14 +29,14 @@ def stepper(config: Config, prepared: Prepared) -> Stepper:
 
 
 def state(taken: Stepper) -> dict[str, Tensor]:
-    found = {f"moments/{n}": t.clone() for n, t in taken.optimizer.tensors().items()}
+    found = {f"moments/{n}": t.clone() for n, t in taken.optimizer.state_tensors().items()}
     return found | {n: p.detach().clone() for n, p in taken.model.named_parameters()}
 
 
 def take(taken: Stepper, batches: Batches, steps: range) -> list[StepResult]:
     for step, (batch, _) in zip(steps, batches.stream(), strict=False):
         taken.run(batch, step)
-    return list(taken.finished(wait=True))
+    return list(taken.take_results(wait=True))
 
 
 @pytest.mark.parametrize("optimizer", ["adam", "muon"])
@@ -89,4 +89,4 @@ def test_results_say_what_the_steps_were(
     assert [result.step for result in found] == [1, 2, 3]
     shapes = [batch for batch, _ in zip((b for b, _ in batches.stream()), range(3), strict=False)]
     assert [r.tokens for r in found] == [batch.target_tokens for batch in shapes]
-    assert all(0 < r.fill <= 1 and r.norm > 0 and r.nll <= r.loss * 2 for r in found)
+    assert all(0 < r.fill <= 1 and r.gradient_norm > 0 and r.nll <= r.loss * 2 for r in found)

@@ -1,4 +1,4 @@
-"""Label-smoothed cross-entropy (§5.4), with R-Drop as an option."""
+"""The loss: label-smoothed cross-entropy (§5.4), with R-Drop as an option; batches as tensors."""
 
 # R rows, T target length, V vocabulary
 
@@ -15,41 +15,43 @@ from dragoman import kernels
 from dragoman.data.batching.batches import Batch
 from dragoman.models import Model, Rows
 
-__all__ = ["Criterion", "TensorBatch", "in_one_piece", "label_smoothed"]
+__all__ = ["Criterion", "TensorBatch", "label_smoothed_loss", "pack_batch"]
 
 
 @dataclass(frozen=True, slots=True)
 class TensorBatch:
-    """A batch as the model wants it."""
+    """Hold a batch as tensors on the model's device."""
 
     source: Rows
     target: Rows
     output_RT: Tensor
-    """The piece that should follow each target position."""
+    """This is the piece that should follow each target position."""
 
     @classmethod
-    def of(cls, batch: Batch, device: torch.device) -> TensorBatch:
+    def from_batch(cls, batch: Batch, device: torch.device) -> TensorBatch:
         """Move a batch of arrays to a device, all of it in one copy."""
         (R, S), T = batch.source_ids.shape, batch.target_input.shape[1]
-        return cls.over(in_one_piece(batch, device).to(device, non_blocking=True), (R, S, T))
+        return cls.from_packed(pack_batch(batch, device).to(device, non_blocking=True), (R, S, T))
 
     @classmethod
-    def over(cls, numbers: Tensor, shape: tuple[int, int, int]) -> TensorBatch:
-        """Views of what `in_one_piece` made of a batch of this shape."""
+    def from_packed(cls, numbers: Tensor, shape: tuple[int, int, int]) -> TensorBatch:
+        """Return views of the tensor that `pack_batch` made of a batch of this shape."""
         R, S, T = shape
         source_3RS, target_4RT = numbers.split([3 * R * S, 4 * R * T])
         target, output, *places = target_4RT.view(4, R, T).unbind()
         return cls(Rows(*source_3RS.view(3, R, S).unbind()), Rows(target, *places), output)
 
 
-def in_one_piece(batch: Batch, device: torch.device) -> Tensor:
-    """All the numbers of a batch, where a copy to the device need not wait."""
+def pack_batch(batch: Batch, device: torch.device) -> Tensor:
+    """Return all the numbers of a batch as one tensor, pinned if it goes to a GPU."""
     numbers = torch.from_numpy(np.concatenate([array.ravel() for array in batch.arrays()]))
     return numbers.pin_memory() if device.type == "cuda" else numbers
 
 
-def label_smoothed(logits_NV: Tensor, output_N: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
-    """Summed smoothed loss and summed negative log-likelihood of the pieces.
+def label_smoothed_loss(
+    logits_NV: Tensor, output_N: Tensor, smoothing: float
+) -> tuple[Tensor, Tensor]:
+    """Return the summed smoothed loss and the summed negative log-likelihood of the pieces.
 
     The target distribution gives 1 - ε to the piece plus ε / V to every piece, itself included.
     """
@@ -63,7 +65,7 @@ def label_smoothed(logits_NV: Tensor, output_N: Tensor, smoothing: float) -> tup
 
 
 class Criterion(nn.Module):
-    """A model with its loss, so that one call does a forward pass on any number of devices."""
+    """Compute a model's loss in one call, which DDP and FSDP wrap as one module."""
 
     def __init__(self, model: Model, *, label_smoothing: float = 0.0, r_drop: float = 0.0) -> None:
         super().__init__()
@@ -72,16 +74,16 @@ class Criterion(nn.Module):
         self.r_drop = r_drop
 
     def forward(self, batch: TensorBatch, scale: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """Summed loss, to be minimised, and summed negative log-likelihood, to be reported.
+        """Return the summed loss, to minimise, and the summed negative log-likelihood, to report.
 
-        Both are multiplied by the scale, if there is one: inside, where bf16 gradients gain by it.
+        Both are multiplied by the scale, if there is one, before bf16 gradients are rounded.
         """
         features: Tensor = self.model.features(batch.source, batch.target)
         if scale is None:
             scale = features.new_ones((), dtype=torch.float32)
-        again = self.r_drop > 0 and self.training
+        use_r_drop = self.r_drop > 0 and self.training
         weight = self.model.output_weight()
-        plain = again or self.model.output_bias() is not None
+        plain = use_r_drop or self.model.output_bias() is not None
         if kernels.usable(features) and kernels.usable(weight) and not plain:
             fast: tuple[Tensor, Tensor] = kernels.project_and_score(
                 features,
@@ -95,15 +97,15 @@ class Criterion(nn.Module):
         real_RT = batch.target.segments_RL > 0
         output_N = batch.output_RT[real_RT]
         logits_NV = self.model.logits(features[real_RT])  # no vocabulary for padding
-        loss, nll = label_smoothed(logits_NV, output_N, self.label_smoothing)
-        if not again:
+        loss, nll = label_smoothed_loss(logits_NV, output_N, self.label_smoothing)
+        if not use_r_drop:
             return loss * scale, nll * scale
         # R-Drop: a second pass draws other dropout masks; both should say the same.
-        again_NV = self.model.logits(self.model.features(batch.source, batch.target)[real_RT])
-        second, second_nll = label_smoothed(again_NV, output_N, self.label_smoothing)
-        p, q = logits_NV.float().log_softmax(-1), again_NV.float().log_softmax(-1)
+        second_NV = self.model.logits(self.model.features(batch.source, batch.target)[real_RT])
+        second_loss, second_nll = label_smoothed_loss(second_NV, output_N, self.label_smoothing)
+        p, q = logits_NV.float().log_softmax(-1), second_NV.float().log_softmax(-1)
         divergence = F.kl_div(p, q, reduction="sum", log_target=True) + F.kl_div(
             q, p, reduction="sum", log_target=True
         )
-        loss = (loss + second) / 2 + self.r_drop * divergence / 4
+        loss = (loss + second_loss) / 2 + self.r_drop * divergence / 4
         return loss * scale, (nll + second_nll) / 2 * scale

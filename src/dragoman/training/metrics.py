@@ -1,4 +1,4 @@
-"""What a run records: metrics.jsonl, one line an event, and the same for TensorBoard."""
+"""The metrics a run records: metrics.jsonl, one line an event, and the same for TensorBoard."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Metrics"]
+__all__ = ["MetricsWriter"]
 
 
-class Metrics:
-    """Appends to a run's records; `start` is how much of metrics.jsonl is still true."""
+class MetricsWriter:
+    """Append to a run's records, of which metrics.jsonl is kept up to byte `start`."""
 
     def __init__(self, run: Path, *, start: int = 0, step: int = 0) -> None:
         self._path = run / "metrics.jsonl"
@@ -23,16 +23,16 @@ class Metrics:
         self._file = self._path.open("a", encoding="utf-8")
         self._directory = run / "tensorboard"
         self._step = step
-        self._events: _Events | None = None
+        self._tensorboard: _TensorBoardWriter | None = None
 
     @property
     def bytes_written(self) -> int:
-        """Length of metrics.jsonl."""
+        """Return the length of metrics.jsonl."""
         self._file.flush()
         return self._path.stat().st_size
 
     def sync(self) -> None:
-        """Bring metrics.jsonl to the disk: a checkpoint counts on what was written before it."""
+        """Sync metrics.jsonl to the disk: a checkpoint relies on what was written before it."""
         os.fsync(self._file.fileno())
 
     def write(self, kind: str, step: int, **values: float | int | str) -> None:
@@ -41,22 +41,23 @@ class Metrics:
         line.update({k: round(v, 6) if isinstance(v, float) else v for k, v in values.items()})
         self._file.write(json.dumps(line) + "\n")
         self._file.flush()
-        if self._events is None:  # made when first needed: its imports take a while
-            self._events = _Events(self._directory, self._step + 1)
+        if self._tensorboard is None:  # made when first needed: its imports take a while
+            self._tensorboard = _TensorBoardWriter(self._directory, self._step + 1)
         numbers = {k: float(v) for k, v in values.items() if not isinstance(v, str)}
-        self._events.write(kind, step, numbers)
+        self._tensorboard.write(kind, step, numbers)
 
     def close(self) -> None:
-        """Finish the files."""
+        """Close the files."""
         self._file.close()
-        if self._events is not None:
-            self._events.close()
+        if self._tensorboard is not None:
+            self._tensorboard.close()
 
 
-class _Events:
-    """A TensorBoard file, written at once: its own writer has a thread, and loses what that holds.
+class _TensorBoardWriter:
+    """Write a TensorBoard file in which steps from `first` on replace those of earlier files.
 
-    Events of an earlier file from step `first` on are struck out.
+    tensorboard's own EventFileWriter is not used: it imports TensorFlow where that is installed,
+    and a run that is killed loses what its thread has not written.
     """
 
     def __init__(self, directory: Path, first: int) -> None:
@@ -88,5 +89,5 @@ class _Events:
         self._file.flush()
 
     def close(self) -> None:
-        """Finish the file."""
+        """Close the file."""
         self._file.close()

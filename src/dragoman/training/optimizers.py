@@ -1,32 +1,41 @@
-"""Adam, the learning rate as a function of the step, and the moving average of the weights."""
+"""The optimisers Adam and Muon, the learning-rate schedule, and the moving average of the weights.
+
+Muon (Jordan et al., 2024) moves matrices by their momentum made orthogonal, and the rest by Adam.
+The update of a matrix has all singular values near 1, so that no direction of the gradient drowns
+the others; times 0.2 √(longer side) it is as large as Adam's (Liu et al., 2025), and one learning
+rate serves both.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
 from itertools import groupby
-from math import sqrt
 
 import torch
 from torch import Tensor, nn
 
 from dragoman import kernels
 from dragoman.config import TrainingConfig
-from dragoman.training.distributed.parallel import local
-from dragoman.training.precision import Twin, linear_weights
+from dragoman.training.distributed.parallel import local_tensor
+from dragoman.training.precision import Bf16Copy, linear_weights
 
 __all__ = [
     "Adam",
     "MovingAverage",
     "Muon",
     "learning_rate",
-    "orthogonal",
-    "together",
+    "orthogonalize",
+    "stack_matrices",
 ]
+
+# N matrices of one shape, R rows, C columns
+
+MUON_MOMENTUM = 0.95
 
 
 def learning_rate(config: TrainingConfig, d_model: int, step: int) -> float:
-    """The rate of a step, counted from 1."""
+    """Return the learning rate of a step, counted from 1, by the schedule of the config."""
     peak, warmup = config.learning_rate, config.warmup_steps
     if config.schedule == "paper":  # eq. 3
         return float(peak * d_model**-0.5 * min(step**-0.5, step * warmup**-1.5))
@@ -43,34 +52,39 @@ def learning_rate(config: TrainingConfig, d_model: int, step: int) -> float:
 
 
 class Adam:
-    """Adam; weight decay, if any, is decoupled and spares 1-d weights.
+    """Move weights by Adam; weight decay, if any, is decoupled and spares 1-d weights.
 
-    The kernel is ours if the model has a bf16 twin, PyTorch's otherwise. torch.optim.AdamW does
-    the same sums, but making one imports torch's compiler, which takes longer than everything
-    else before the first step together.
+    The kernel is ours if the model has a bf16 copy, PyTorch's otherwise. torch.optim.AdamW computes
+    the same, but making one imports torch's compiler, which takes longer than everything else
+    before the first step together.
     """
 
-    def __init__(self, model: nn.Module, config: TrainingConfig, twin: Twin | None = None) -> None:
-        self.twin = twin
+    def __init__(
+        self, model: nn.Module, config: TrainingConfig, bf16_copy: Bf16Copy | None = None
+    ) -> None:
+        self.bf16_copy = bf16_copy
         self.parameters = list(model.parameters())
-        mine = self.chosen(model)
-        self.names, self.mine = list(mine), list(mine.values())
+        moved = self.select_parameters(model)
+        self.names, self.moved = list(moved), list(moved.values())
+        """These are the parameters that Adam moves, by their names."""
         self.betas = (config.beta1, config.beta2)
         self.epsilon = config.epsilon
         self.decay = config.weight_decay
-        self.decays = [config.weight_decay if p.ndim >= 2 else 0.0 for p in self.mine]
-        if twin is not None:
-            self.moments = (torch.zeros_like(twin.weights), torch.zeros_like(twin.weights))
-            self.exp_avg, self.exp_avg_sq = (twin.parts(m, self.mine) for m in self.moments)
+        self.decays = [config.weight_decay if p.ndim >= 2 else 0.0 for p in self.moved]
+        if bf16_copy is not None:
+            self.moments = tuple(torch.zeros_like(bf16_copy.weights) for _ in range(2))
+            self.exp_avg, self.exp_avg_sq = (
+                bf16_copy.split_by_parameter(moment, self.moved) for moment in self.moments
+            )
         else:
-            self.exp_avg = [torch.zeros_like(p) for p in self.mine]
-            self.exp_avg_sq = [torch.zeros_like(p) for p in self.mine]
+            self.exp_avg = [torch.zeros_like(p) for p in self.moved]
+            self.exp_avg_sq = [torch.zeros_like(p) for p in self.moved]
         self.steps = torch.zeros((), device=self.parameters[0].device)
         self.recent_loss = torch.zeros((), device=self.parameters[0].device)
-        """A moving average, by which a spike is known; 0 before the first step."""
+        """This is a moving average of the loss, to detect spikes by; 0 before the first step."""
 
-    def chosen(self, model: nn.Module) -> dict[str, nn.Parameter]:
-        """The weights that Adam moves: all."""
+    def select_parameters(self, model: nn.Module) -> dict[str, nn.Parameter]:
+        """Return the parameters that Adam moves, which are all."""
         return dict(model.named_parameters())
 
     @torch.no_grad()
@@ -83,27 +97,27 @@ class Adam:
     ) -> None:
         """Update every weight that has a gradient.
 
-        Gradients are divided by `divide_by` first; nothing changes if `skip` is 1. Neither is
-        looked at on the host.
+        Gradients are divided by `divide_by` first; nothing changes if `skip` is 1. Neither is read
+        on the host, which would wait for the device.
         """
         self.steps += 1 if skip is None else 1 - skip
-        if self.twin is not None:
+        if self.bf16_copy is not None:
             assert isinstance(rate, Tensor)
-            self._step_fast(self.twin, rate, divide_by, skip)
+            self._step_with_kernel(self.bf16_copy, rate, divide_by, skip)
             return
         for decay in sorted(set(self.decays)):
             chosen, gradients = [], []
-            for i, parameter in enumerate(self.mine):
+            for i, parameter in enumerate(self.moved):
                 if self.decays[i] == decay and parameter.grad is not None:
                     chosen.append(i)
-                    gradients.append(local(parameter.grad))
+                    gradients.append(local_tensor(parameter.grad))
             if not chosen:
                 continue
             torch._fused_adamw_(
-                [local(self.mine[i]) for i in chosen],
+                [local_tensor(self.moved[i]) for i in chosen],
                 gradients,
-                [local(self.exp_avg[i]) for i in chosen],
-                [local(self.exp_avg_sq[i]) for i in chosen],
+                [local_tensor(self.exp_avg[i]) for i in chosen],
+                [local_tensor(self.exp_avg_sq[i]) for i in chosen],
                 [],
                 [self.steps] * len(chosen),
                 lr=rate,
@@ -117,12 +131,12 @@ class Adam:
                 found_inf=skip,
             )
 
-    def _step_fast(
-        self, twin: Twin, rate: Tensor, divide_by: Tensor | None, skip: Tensor | None
+    def _step_with_kernel(
+        self, bf16_copy: Bf16Copy, rate: Tensor, divide_by: Tensor | None, skip: Tensor | None
     ) -> None:
-        # Weights that are not Adam's come first.
-        first = sum(p.numel() for p in self.parameters) - sum(p.numel() for p in self.mine)
-        vectors = (twin.weights, twin.gradients, *self.moments, twin.copied)
+        # Parameters that Adam does not move come first.
+        first = sum(p.numel() for p in self.parameters) - sum(p.numel() for p in self.moved)
+        vectors = (bf16_copy.weights, bf16_copy.gradients, *self.moments, bf16_copy.bf16_weights)
         kernels.adam_update(
             *(vector[first:] for vector in vectors),
             rate=rate,
@@ -132,7 +146,7 @@ class Adam:
             betas=self.betas,
             epsilon=self.epsilon,
             decay=self.decay,
-            decayed=twin.matrices - first,
+            decayed=bf16_copy.matrix_elements - first,
         )
 
     def zero_grad(self) -> None:
@@ -140,8 +154,8 @@ class Adam:
         for parameter in self.parameters:
             parameter.grad = None
 
-    def tensors(self) -> dict[str, Tensor]:
-        """All it remembers, by name."""
+    def state_tensors(self) -> dict[str, Tensor]:
+        """Return every tensor that the optimiser remembers between steps, by name."""
         return {
             f"{name}/{key}": tensor
             for key in ("exp_avg", "exp_avg_sq")
@@ -149,63 +163,30 @@ class Adam:
         } | {"steps": self.steps, "recent_loss": self.recent_loss}
 
 
-class MovingAverage:
-    """An exponential moving average of the weights; young averages forget faster."""
-
-    def __init__(self, parameters: Iterable[Tensor], decay: float) -> None:
-        self.parameters = list(parameters)
-        self.decay = decay
-        self.average = [p.detach().clone() for p in self.parameters]
-
-    @torch.no_grad()
-    def update(self, step: int) -> None:
-        """Take in the weights after a step."""
-        decay = min(self.decay, (1 + step) / (10 + step))
-        average, weights = [local(t) for t in self.average], [local(p) for p in self.parameters]
-        torch._foreach_lerp_(average, weights, 1 - decay)
-
-    @torch.no_grad()
-    def swap(self) -> None:
-        """Exchange the weights and their average."""
-        for parameter, mean in zip(self.parameters, self.average, strict=True):
-            weight, average = local(parameter), local(mean)
-            kept = weight.clone()
-            weight.copy_(average)
-            average.copy_(kept)
-
-
-# PART training.muon: Muon (Jordan et al., 2024): matrices move by their momentum made
-# orthogonal, the rest by Adam.
-#
-# The update of a matrix has all singular values near 1, so that no direction of the gradient
-# drowns the others; times 0.2 √(longer side) it is as large as Adam's (Liu et al., 2025), and
-# one learning rate serves both.
-
-
-# N matrices of one shape, R rows, C columns
-
-
-MOMENTUM = 0.95
-
-
 class Muon(Adam):
-    """Orthogonal momentum for the matrices of linear layers; Adam for everything else."""
+    """Move the matrices of linear layers by orthogonal momentum, everything else by Adam.
 
-    def __init__(self, model: nn.Module, config: TrainingConfig, twin: Twin | None = None) -> None:
-        super().__init__(model, config, twin)
+    torch.optim.Muon is not used: it makes one matrix orthogonal at a time instead of a stack of
+    them, and reads the learning rate on the host, which a CUDA graph cannot.
+    """
+
+    def __init__(
+        self, model: nn.Module, config: TrainingConfig, bf16_copy: Bf16Copy | None = None
+    ) -> None:
+        super().__init__(model, config, bf16_copy)
         self.matrices = linear_weights(model)
         by_shape = sorted(self.matrices, key=lambda name: self.matrices[name].shape)
         groups = groupby(by_shape, key=lambda name: self.matrices[name].shape)
         self.groups = [list(names) for _, names in groups]
-        """Names of matrices of one shape, which are made orthogonal together."""
+        """These are the names of matrices of one shape, which are made orthogonal together."""
         self.momenta = [
             torch.zeros(len(names), *shape, device=self.steps.device)
             for names in self.groups
             for shape in [self.matrices[names[0]].shape]
         ]
 
-    def chosen(self, model: nn.Module) -> dict[str, nn.Parameter]:
-        """The weights that Adam moves: those of no linear layer."""
+    def select_parameters(self, model: nn.Module) -> dict[str, nn.Parameter]:
+        """Return the parameters that Adam moves: those that are no matrix of a linear layer."""
         matrices = linear_weights(model)
         return {name: p for name, p in model.named_parameters() if name not in matrices}
 
@@ -217,15 +198,15 @@ class Muon(Adam):
         divide_by: Tensor | None = None,
         skip: Tensor | None = None,
     ) -> None:
-        """See Adam."""
+        """Update every weight, as Adam.step does."""
         super().step(rate, divide_by=divide_by, skip=skip)
         for names, momentum_NRC in zip(self.groups, self.momenta, strict=True):
             weights = [self.matrices[name] for name in names]
-            self._move(weights, momentum_NRC, rate, divide_by, skip)
-        if self.twin is not None:
-            self.twin.take_weights()
+            self._update_matrices(weights, momentum_NRC, rate, divide_by, skip)
+        if self.bf16_copy is not None:
+            self.bf16_copy.refresh_weights()
 
-    def _move(
+    def _update_matrices(
         self,
         weights: list[nn.Parameter],
         momentum_NRC: Tensor,
@@ -233,15 +214,15 @@ class Muon(Adam):
         divide_by: Tensor | None,
         skip: Tensor | None,
     ) -> None:
-        gradient_NRC = together([_gradient(weight) for weight in weights])
+        gradient_NRC = stack_matrices([_gradient(weight) for weight in weights])
         if divide_by is not None:
             gradient_NRC = gradient_NRC / divide_by
-        after_NRC = momentum_NRC.lerp(gradient_NRC, 1 - MOMENTUM)
-        update_NRC = orthogonal(gradient_NRC.lerp(after_NRC, MOMENTUM))  # Nesterov's
-        update_NRC *= 0.2 * sqrt(max(update_NRC.shape[1:]))
-        weights_NRC = together(weights)
+        after_NRC = momentum_NRC.lerp(gradient_NRC, 1 - MUON_MOMENTUM)
+        update_NRC = orthogonalize(gradient_NRC.lerp(after_NRC, MUON_MOMENTUM))  # Nesterov's
+        update_NRC *= 0.2 * math.sqrt(max(update_NRC.shape[1:]))
+        weights_NRC = stack_matrices(weights)
         moved_NRC = weights_NRC * (1 - rate * self.decay) - rate * update_NRC
-        if skip is not None:  # what was skipped may not be a number, and 0 times that is none
+        if skip is not None:  # a skipped update may be NaN, and 0 times NaN is NaN
             moved_NRC = torch.where(skip > 0, weights_NRC, moved_NRC)
             after_NRC = torch.where(skip > 0, momentum_NRC, after_NRC)
         momentum_NRC.copy_(after_NRC)
@@ -249,10 +230,10 @@ class Muon(Adam):
         if weights_NRC.data_ptr() != weights[0].data_ptr():
             torch._foreach_copy_([w.data for w in weights], list(weights_NRC.unbind()))
 
-    def tensors(self) -> dict[str, Tensor]:
-        """See Adam."""
+    def state_tensors(self) -> dict[str, Tensor]:
+        """Return every tensor that the optimiser remembers between steps, by name."""
         named = zip(self.groups, self.momenta, strict=True)
-        return super().tensors() | {
+        return super().state_tensors() | {
             f"{name}/momentum": momentum
             for names, momentum_NRC in named
             for name, momentum in zip(names, momentum_NRC.unbind(), strict=True)
@@ -263,8 +244,8 @@ def _gradient(weight: nn.Parameter) -> Tensor:
     return weight.grad if weight.grad is not None else torch.zeros_like(weight)
 
 
-def together(matrices: Sequence[Tensor]) -> Tensor:
-    """Matrices of one shape as one tensor, N R C: a view if they lie end to end, else a copy."""
+def stack_matrices(matrices: Sequence[Tensor]) -> Tensor:
+    """Stack matrices of one shape to N R C: a view if they lie end to end, or a copy."""
     first = matrices[0]
     bytes_of_one = first.numel() * first.element_size()
     end_to_end = all(
@@ -278,10 +259,10 @@ def together(matrices: Sequence[Tensor]) -> Tensor:
     )
 
 
-def orthogonal(x_NRC: Tensor, steps: int = 5) -> Tensor:
-    """U Vᵀ of each matrix U S Vᵀ, nearly: singular values come to lie between 0.7 and 1.2.
+def orthogonalize(x_NRC: Tensor, steps: int = 5) -> Tensor:
+    """Return nearly U Vᵀ of each matrix U S Vᵀ: singular values come to lie between 0.7 and 1.2.
 
-    Newton and Schulz's iteration with a quintic that is steep at 0, in bf16 on a GPU.
+    This is the iteration of Newton and Schulz with a quintic that is steep at 0, in bf16 on a GPU.
     """
     a, b, c = 3.4445, -4.7750, 2.0315
     tall = x_NRC.shape[1] > x_NRC.shape[2]
@@ -293,3 +274,29 @@ def orthogonal(x_NRC: Tensor, steps: int = 5) -> Tensor:
         x = torch.baddbmm(x, torch.baddbmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
     x = x.to(x_NRC.dtype)
     return x.mT if tall else x
+
+
+class MovingAverage:
+    """Keep an exponential moving average of the weights, which forgets faster in early steps."""
+
+    def __init__(self, parameters: Iterable[Tensor], decay: float) -> None:
+        self.parameters = list(parameters)
+        self.decay = decay
+        self.average = [p.detach().clone() for p in self.parameters]
+
+    @torch.no_grad()
+    def update(self, step: int) -> None:
+        """Add the weights after a step to the average."""
+        decay = min(self.decay, (1 + step) / (10 + step))
+        average = [local_tensor(t) for t in self.average]
+        weights = [local_tensor(p) for p in self.parameters]
+        torch._foreach_lerp_(average, weights, 1 - decay)
+
+    @torch.no_grad()
+    def swap(self) -> None:
+        """Exchange the weights and their average."""
+        for parameter, mean in zip(self.parameters, self.average, strict=True):
+            weight, average = local_tensor(parameter), local_tensor(mean)
+            kept = weight.clone()
+            weight.copy_(average)
+            average.copy_(kept)

@@ -1,4 +1,8 @@
-"""What a step computes in: the weights themselves, or a bf16 copy of them for the fast path."""
+"""The numbers a step computes in: fp32, bf16 by autocast, or a bf16 copy of the weights.
+
+The fast path computes with a bf16 copy of the weights, which kernels need. With
+`training.deterministic` only algorithms that give the same bits every time are used.
+"""
 
 from __future__ import annotations
 
@@ -17,40 +21,40 @@ from dragoman import kernels
 from dragoman.models import Model
 
 __all__ = [
-    "Twin",
-    "computes_fast",
-    "determined",
+    "Bf16Copy",
+    "deterministic_algorithms",
     "linear_weights",
-    "wants_bf16",
+    "uses_bf16",
+    "uses_kernels",
 ]
 
 
 Precision = Literal["auto", "fp32", "bf16"]
 
 
-def wants_bf16(precision: Precision, device: torch.device) -> bool:
-    """Whether arithmetic is to be in bf16."""
+def uses_bf16(precision: Precision, device: torch.device) -> bool:
+    """Return whether arithmetic is in bf16 on this device."""
     gpu = device.type == "cuda" and torch.cuda.is_bf16_supported()
     return precision == "bf16" or (precision == "auto" and gpu)
 
 
-def computes_fast(precision: Precision, device: torch.device) -> bool:
-    """Whether training takes the kernels' path."""
-    return wants_bf16(precision, device) and kernels.supported(device)
+def uses_kernels(precision: Precision, device: torch.device) -> bool:
+    """Return whether training takes the fast path of `dragoman.kernels` on this device."""
+    return uses_bf16(precision, device) and kernels.supported(device)
 
 
 def linear_weights(model: nn.Module) -> dict[str, nn.Parameter]:
-    """The matrices of the model's linear layers, by name."""
+    """Return the matrices of the model's linear layers, by name."""
     chosen = {id(m.weight) for m in model.modules() if isinstance(m, nn.Linear)}
     return {name: p for name, p in model.named_parameters() if id(p) in chosen}
 
 
-class Twin:
-    """A bf16 copy of a model, which computes while the model keeps fp32; norms are not rounded.
+class Bf16Copy:
+    """Compute with a bf16 copy of a model, which keeps fp32 weights; norms are not rounded.
 
-    Weights and gradients lie end to end in memory, so that either goes over in one copy: matrices
+    Weights and gradients lie end to end in memory, so that one copy moves all of either: matrices
     of linear layers first, those of one shape together, then other matrices, then rounded biases,
-    then norms. The model's norms are the copy's own.
+    then norms. The copy shares the model's norms.
     """
 
     def __init__(self, model: Model) -> None:
@@ -74,64 +78,64 @@ class Twin:
         self.originals, self.copies = [a for a, _ in pairs], [b for _, b in pairs]
         self.rounded = sum(id(copy) not in exact for copy in self.copies)
         device = self.originals[0].device
-        self.matrices = sum(p.numel() for p in self.originals if p.ndim >= 2)
-        """How many of the weights are in matrices."""
+        self.matrix_elements = sum(p.numel() for p in self.originals if p.ndim >= 2)
+        """This counts the elements of all matrices."""
         self.weights = torch.cat([p.detach().flatten() for p in self.originals])
         self.gradients = torch.zeros_like(self.weights)
         size = sum(p.numel() for p in self.copies[: self.rounded])
-        self._weights, self._gradients = self.weights[:size], self.gradients[:size]
-        self.copied = self._weights.to(torch.bfloat16)
-        self._gather = kernels.Gather([p.numel() for p in self.copies[: self.rounded]], device)
+        self._rounded_weights, self._rounded_gradients = self.weights[:size], self.gradients[:size]
+        self.bf16_weights = self._rounded_weights.to(torch.bfloat16)
+        self._gather = kernels.GradientGatherer(
+            [p.numel() for p in self.copies[: self.rounded]], device
+        )
         self._exact_gradients = self.gradients[size:]
         start = 0
         for i, (original, copy) in enumerate(pairs):
-            part = slice(start, start + original.numel())
-            original.data = self.weights[part].view_as(original)
-            original.grad = self.gradients[part].view_as(original)
+            place = slice(start, start + original.numel())
+            original.data = self.weights[place].view_as(original)
+            original.grad = self.gradients[place].view_as(original)
             rounded = i < self.rounded
-            copy.data = self.copied[part].view_as(copy) if rounded else original.data
-            start = part.stop
+            copy.data = self.bf16_weights[place].view_as(copy) if rounded else original.data
+            start = place.stop
 
     @torch.no_grad()
-    def take_weights(self) -> None:
-        """The model's weights, rounded."""
-        self.copied.copy_(self._weights)
+    def refresh_weights(self) -> None:
+        """Copy the model's weights to the copy, rounded."""
+        self.bf16_weights.copy_(self._rounded_weights)
 
-    def parts(self, vector: Tensor, parameters: Iterable[nn.Parameter]) -> list[Tensor]:
-        """What a vector over all weights holds for each of these parameters of the model."""
+    def split_by_parameter(
+        self, vector: Tensor, parameters: Iterable[nn.Parameter]
+    ) -> list[Tensor]:
+        """Return views of a vector over all weights, one for each of these parameters."""
         ends = accumulate(original.numel() for original in self.originals)
         starts = {id(p): end - p.numel() for p, end in zip(self.originals, ends, strict=True)}
         return [vector[starts[id(p)] :][: p.numel()].view_as(p) for p in parameters]
 
     @torch.no_grad()
-    def give_gradients(self, *, add: bool) -> Tensor:
-        """Copy the gradients found to the model, or add them to those it has; the norm of them."""
+    def copy_gradients_to_model(self, *, add: bool) -> Tensor:
+        """Copy the gradients to the model, or add them to those it has; return their norm."""
         found = [
             copy.grad.contiguous() if copy.grad is not None else torch.zeros_like(copy)
             for copy in self.copies
         ]
-        squares: Tensor = self._gather(found[: self.rounded], self._gradients, add=add)
+        squares: Tensor = self._gather(found[: self.rounded], self._rounded_gradients, add=add)
         if self.rounded < len(found):
             exact = torch.cat([gradient.flatten() for gradient in found[self.rounded :]])
             self._exact_gradients.copy_(self._exact_gradients + exact if add else exact)
             squares = squares + self._exact_gradients.square().sum()
         return squares.sqrt()
 
-    def forget_gradients(self) -> None:
-        """The next backward pass writes instead of adding."""
+    def clear_gradients(self) -> None:
+        """Forget the gradients, so that the next backward pass does not add to them."""
         for copy in self.copies:
             copy.grad = None
-
-
-# PART training.determinism: The same bits every time, where a GPU would otherwise be free to
-# choose.
 
 
 deterministic: Any = _deterministic  # its attribute is made in a way that mypy cannot see
 
 
 @contextmanager
-def determined(enabled: bool) -> Iterator[None]:
+def deterministic_algorithms(enabled: bool) -> Iterator[None]:
     """Allow only kernels that give the same bits every time, while the block runs."""
     if not enabled:
         yield

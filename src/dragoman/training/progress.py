@@ -1,4 +1,4 @@
-"""Showing a run as it goes: a bar on a terminal, plain lines elsewhere; always on stderr."""
+"""Showing the progress of a run: a bar on a terminal, plain lines elsewhere; always on stderr."""
 
 from __future__ import annotations
 
@@ -7,19 +7,13 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
-    from dragoman.training.validation import Validation
+    from dragoman.training.validation import ValidationResult
 
-__all__ = ["Display"]
-
-
-def _duration(seconds: float) -> str:
-    minutes, rest = divmod(int(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+__all__ = ["ProgressDisplay"]
 
 
-class Display:
-    """Loss, speed, time left and validation scores; `quiet` shows nothing but messages."""
+class ProgressDisplay:
+    """Show loss, speed, time left and validation scores; `quiet` shows messages only."""
 
     def __init__(self, *, steps: int, done: int = 0, quiet: bool = False) -> None:
         self._steps = steps
@@ -54,9 +48,9 @@ class Display:
         if self._bar is not None:
             self._bar.stop()
 
-    def step(self, step: int, *, loss: float, rate: float, speed: float, left: float) -> None:
-        """Show how the training goes."""
-        eta = _duration(left)
+    def show_step(self, step: int, *, loss: float, rate: float, speed: float, left: float) -> None:
+        """Show the loss, the learning rate, the tokens a second and the seconds left."""
+        eta = _format_duration(left)
         if self._bar is not None:
             facts = f"loss {loss:.3f}  {speed:,.0f} tokens/s  {eta} left{self._score}"
             self._bar.update(self._task, completed=step, facts=facts)
@@ -66,18 +60,18 @@ class Display:
                 f"{speed:,.0f} tokens/s  {eta} left"
             )
 
-    def validation(self, step: int, found: Validation, *, best: bool) -> None:
-        """Show how good the model is by now, and on other sets by their names."""
+    def show_validation(self, step: int, found: ValidationResult, *, best: bool) -> None:
+        """Show the scores of the validation set, and those of the test sets by their names."""
         score = "" if found.score is None else f"  {found.metric} {found.score:.1f}"
         self._score = score
         if not self._quiet:
             note = "  (best so far)" if best else ""
-            more = "".join(f"  {name} {value:.1f}" for name, value in found.others.items())
-            self.say(
+            more = "".join(f"  {name} {value:.1f}" for name, value in found.test_scores.items())
+            self.show_message(
                 f"validation at step {step:,}: perplexity {found.perplexity:.2f}{score}{more}{note}"
             )
 
-    def say(self, message: str) -> None:
+    def show_message(self, message: str) -> None:
         """Show a message, whatever else is on the screen."""
         if self._bar is not None:
             self._bar.console.print(message, highlight=False, markup=False)
@@ -86,3 +80,9 @@ class Display:
 
     def _print(self, message: str) -> None:
         print(message, file=sys.stderr, flush=True)
+
+
+def _format_duration(seconds: float) -> str:
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

@@ -1,9 +1,8 @@
-"""Starting a run from files or from a prepared corpus, and taking one up again."""
+"""Starting a run from files or from a prepared corpus, and resuming one."""
 
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
 import time
 from collections.abc import Sequence
@@ -11,17 +10,19 @@ from contextlib import suppress
 from pathlib import Path
 
 from dragoman.config import Config, load_preset
-from dragoman.data.prepare import Prepared, Progress, prepare
-from dragoman.data.readers.open_corpus import open_corpus
+from dragoman.data import Progress
+from dragoman.data.prepare import Prepared, prepare
+from dragoman.data.readers import open_corpus
 from dragoman.data.readers.parallel import Corpus
 from dragoman.errors import ConfigError, TrainingError
-from dragoman.system.atomic_files import atomic_write, explained
+from dragoman.system.atomic_files import explain_os_errors
 from dragoman.text.languages import guess_languages
 from dragoman.training.checkpoints.checkpoint import list_checkpoints
-from dragoman.training.distributed.rendezvous import job, restarted
+from dragoman.training.distributed.rendezvous import is_restart_of, job_id
 from dragoman.training.loop import Outcome, fit
-from dragoman.training.progress import Display
-from dragoman.training.validation import keep
+from dragoman.training.progress import ProgressDisplay
+from dragoman.training.run_file import RunFile
+from dragoman.training.validation import copy_test_sets
 
 __all__ = ["Outcome", "resume", "train"]
 
@@ -45,7 +46,7 @@ def train(
         config = load_preset(config)
     directory = Path(run) if run is not None else _new_run()
     if (directory / "config.toml").exists():
-        if restarted(directory):
+        if is_restart_of(directory):
             return resume(directory, quiet=quiet)
         raise TrainingError(
             f"{directory}: holds a run already; continue it with: dragoman train --resume "
@@ -64,32 +65,34 @@ def train(
     else:
         if int(os.environ.get("WORLD_SIZE", "1")) > 1:
             raise TrainingError(
-                "several ranks cannot prepare one corpus; run dragoman prepare first and train on "
+                "several ranks cannot prepare a corpus; run dragoman prepare first and train on "
                 "its directory"
             )
         _refuse_other_data(directory / "data")
-        config, pairs = _read(config, paths)
-        held_out = open_corpus(valid, config.data) if valid else None
-        there = directory.exists()
+        config, pairs = _open_files(config, paths)
+        valid_corpus = open_corpus(valid, config.data) if valid else None
+        existed = directory.exists()
         try:
             data = prepare(
                 pairs,
                 directory / "data",
                 config,
-                valid=held_out,
+                valid=valid_corpus,
                 progress=progress,
                 replace=True,
             )
         except BaseException:
-            if not there:
+            if not existed:
                 with suppress(OSError):  # an empty directory would look like a run
                     directory.rmdir()
             raise
-    if not quiet and (message := data.too_long()) and int(os.environ.get("RANK", "0")) == 0:
-        Display(steps=0).say(message)
-    with explained(directory):
-        keep(directory, [[Path(file) for file in files] for files in tests], data.config.data)
-        return fit(_settled(config, data, directory), data, directory, quiet=quiet)
+    if not quiet and (message := data.describe_too_long()) and int(os.environ.get("RANK", "0")) == 0:
+        ProgressDisplay(steps=0).show_message(message)
+    with explain_os_errors(directory):
+        copy_test_sets(
+            directory, [[Path(file) for file in files] for files in tests], data.config.data
+        )
+        return fit(_resolve_config(config, data, directory), data, directory, quiet=quiet)
 
 
 def resume(run: Path | str, assignments: Sequence[str] = (), *, quiet: bool = False) -> Outcome:
@@ -98,40 +101,39 @@ def resume(run: Path | str, assignments: Sequence[str] = (), *, quiet: bool = Fa
     One that ended before its first checkpoint begins again.
     """
     directory = Path(run)
-    try:
-        place = json.loads((directory / "run.json").read_text(encoding="utf-8"))["data"]
-    except (OSError, ValueError, KeyError, TypeError):
-        raise TrainingError(f"{directory}: not a run that dragoman train began") from None
+    run_file = RunFile.read(directory)
+    if run_file is None:
+        raise TrainingError(f"{directory}: not a run that dragoman train began")
     if not (directory / "config.toml").exists():
         raise TrainingError(
             f"{directory}: ended before its first step; begin again with the command that began "
             f"it, and --out {directory}"
         )
     config = Config.load(directory / "config.toml").overridden(assignments)
-    data = Prepared.open(directory / place)
-    begun = bool(list_checkpoints(directory))
-    with explained(directory):
-        return fit(config, data, directory, resume=begun, quiet=quiet)
+    data = Prepared.open(directory / run_file.data)
+    has_checkpoint = bool(list_checkpoints(directory))
+    with explain_os_errors(directory):
+        return fit(config, data, directory, resume=has_checkpoint, quiet=quiet)
 
 
 def _is_prepared(path: Path, config: Config) -> bool:
-    """A treebank, too, may be a directory; parallel text may not."""
+    """Return whether this is a prepared corpus; a treebank may be a directory too, text may not."""
     trees = config.data.task == "parsing"
     return (path / "report.json").is_file() if trees else path.is_dir()
 
 
 def _refuse_other_data(directory: Path) -> None:
-    """Preparing replaces what a killed run left here, and nothing else."""
+    """Raise TrainingError if preparing would replace anything but what a killed run left here."""
     if (directory / "report.json").exists() or not directory.exists():
         return
     if not directory.is_dir() or any(directory.iterdir()):
         raise TrainingError(
-            f"{directory}: not a prepared corpus, and would have to give way to one; choose "
-            "another --out"
+            f"{directory}: not a prepared corpus, and would be replaced by one; choose another "
+            "--out"
         )
 
 
-def _read(config: Config, paths: Sequence[Path]) -> tuple[Config, Corpus]:
+def _open_files(config: Config, paths: Sequence[Path]) -> tuple[Config, Corpus]:
     if not paths:
         raise ConfigError(
             "nothing to train on; name two aligned files, as in: dragoman train corpus.en "
@@ -142,11 +144,11 @@ def _read(config: Config, paths: Sequence[Path]) -> tuple[Config, Corpus]:
     return config, open_corpus(paths, config.data)
 
 
-def _settled(config: Config, data: Prepared, directory: Path) -> Config:
-    """The run's config: what preparing fixed is taken from the prepared corpus."""
+def _resolve_config(config: Config, data: Prepared, directory: Path) -> Config:
+    """Return the run's config, with what preparing has fixed, and write its run file."""
     prepared = data.config
     kept = {name: getattr(prepared.data, name) for name in ("task", "languages", "max_length")}
-    settled = dataclasses.replace(
+    resolved = dataclasses.replace(
         config,
         tokenizer=prepared.tokenizer,
         trees=prepared.trees,
@@ -159,12 +161,11 @@ def _settled(config: Config, data: Prepared, directory: Path) -> Config:
     if int(os.environ.get("RANK", "0")) == 0:
         directory.mkdir(parents=True, exist_ok=True)
         place = os.path.relpath(data.path.resolve(), directory.resolve())
-        facts = {"data": place, "job": job()}
-        atomic_write(directory / "run.json", json.dumps(facts) + "\n")
-    return settled
+        RunFile(place, job_id()).write(directory)
+    return resolved
 
 
 def _new_run() -> Path:
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
-        raise TrainingError("several ranks need one place to write to; give it with --out")
+        raise TrainingError("several ranks need one directory to write to; give it with --out")
     return Path("runs") / time.strftime("%Y-%m-%d-%H%M%S")

@@ -1,7 +1,7 @@
-"""One optimiser step: forward, backward, the guard, Adam, the moving average.
+"""One optimiser step: forward, backward, the check for bad losses, Adam, the moving average.
 
-Nothing in a step waits for the device: what came of it is read some steps later. On one GPU the
-step is recorded once as CUDA graphs and replayed, so that the host is never in the way.
+Nothing in a step waits for the device: its result is read some steps later. On one GPU the step is
+recorded once as CUDA graphs and replayed, so that the host never slows it down.
 """
 
 from __future__ import annotations
@@ -19,42 +19,47 @@ from dragoman.config import Config
 from dragoman.data.batching.batches import Batch
 from dragoman.errors import ConfigError
 from dragoman.models import Model
-from dragoman.training.distributed.parallel import exchanging, local, spread, wants_shards
+from dragoman.training.distributed.parallel import (
+    gradient_sync,
+    local_tensor,
+    parallelize,
+    should_shard,
+)
 from dragoman.training.distributed.ranks import Ranks
-from dragoman.training.loss import Criterion, TensorBatch, in_one_piece
-from dragoman.training.memory.oom_retry import Ration
+from dragoman.training.loss import Criterion, TensorBatch, pack_batch
+from dragoman.training.memory.oom_retry import OomRetry
 from dragoman.training.optimizers import Adam, MovingAverage, Muon, learning_rate
-from dragoman.training.precision import Twin, computes_fast, wants_bf16
+from dragoman.training.precision import Bf16Copy, uses_bf16, uses_kernels
 
 __all__ = ["StepResult", "Stepper"]
 
-AHEAD = 8
-"""Steps the host may be ahead of the device."""
+MAX_PENDING = 8
+"""The host may be this many steps ahead of the device."""
 
 
 @dataclass(frozen=True, slots=True)
 class StepResult:
-    """What came of one step."""
+    """Hold what came of one step."""
 
     step: int
     loss: float
-    """Smoothed, a target token."""
+    """This is the smoothed loss a target token."""
     nll: float
-    """Negative log-likelihood a target token."""
-    norm: float
-    """Of the gradient, before clipping."""
+    """This is the negative log-likelihood a target token."""
+    gradient_norm: float
+    """This is the norm of the gradient before clipping."""
     rate: float
     tokens: int
-    """Target tokens of the batch, over all ranks."""
+    """This counts the target tokens of the batch, over all ranks."""
     fill: float
-    """Share of the target positions that are not padding."""
+    """This is the fraction of the target positions that are not padding."""
     skipped: bool
-    """The guard found the loss or the gradient not finite, or far too large; nothing changed."""
+    """This is True if loss or gradient was not finite, or far too large; then nothing changed."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Pending:
-    """A result that is still on the device, or on its way."""
+class _PendingResult:
+    """Hold a result that may still be on its way from the device."""
 
     step: int
     rate: float
@@ -65,62 +70,64 @@ class _Pending:
 
 
 class Stepper:
-    """Everything that changes when a batch is learned from."""
+    """Learn from batches: hold the weights, the optimiser and all else that a step changes."""
 
     def __init__(self, config: Config, model: Model, device: torch.device, ranks: Ranks) -> None:
         settings = config.training
         self.config, self.model, self.device, self.ranks = config, model, device, ranks
-        self.sharded = wants_shards(settings, model, device, ranks)
+        self.sharded = should_shard(settings, model, device, ranks)
         if self.sharded and settings.optimizer == "muon":
             raise ConfigError(
                 'training.optimizer = "muon" needs whole matrices, and this run keeps them in '
                 'shards (training.sharding); try training.optimizer="adam"'
             )
-        if not self.sharded:  # which come to the device by themselves, a layer at a time
+        if not self.sharded:  # FSDP moves weights to the device by itself, a layer at a time
             model.to(device)
-        self.fast = model.fast and computes_fast(settings.precision, device)
-        self.twin = Twin(model) if self.fast and not self.sharded else None
+        self.fast = model.fast and uses_kernels(settings.precision, device)
+        self.bf16_copy = Bf16Copy(model) if self.fast and not self.sharded else None
         criterion = Criterion(
-            self.twin.model if self.twin else model,
+            self.bf16_copy.model if self.bf16_copy else model,
             label_smoothing=settings.label_smoothing,
             r_drop=settings.r_drop,
         )
-        self.criterion = spread(criterion, settings, device, ranks, sharded=self.sharded)
-        self.ration = Ration(settings.accumulate, ranks, sharded=self.sharded)
-        kind = Muon if settings.optimizer == "muon" else Adam
-        self.optimizer = kind(model, settings, self.twin)
+        self.criterion = parallelize(criterion, settings, device, ranks, sharded=self.sharded)
+        self.oom_retry = OomRetry(settings.accumulate, ranks, sharded=self.sharded)
+        optimizer_class = Muon if settings.optimizer == "muon" else Adam
+        self.optimizer = optimizer_class(model, settings, self.bf16_copy)
         self.average = MovingAverage(model.parameters(), settings.ema) if settings.ema else None
-        self.captures = self.twin is not None and ranks.world == 1 and not settings.r_drop
+        self.uses_cuda_graphs = (
+            self.bf16_copy is not None and ranks.world_size == 1 and not settings.r_drop
+        )
         self.rate = torch.zeros((), device=device)
         self.scale = torch.zeros((), device=device)
-        self.sums = torch.zeros(2, device=device)
-        """Loss and negative log-likelihood of the slices so far, a token."""
-        self.norm = torch.zeros((), device=device)
-        """Of the gradient."""
-        self.numbers = torch.zeros(4, device=device)
-        """Loss, negative log-likelihood, norm, skipped: of the last step."""
-        self._pending: deque[_Pending] = deque()
-        self._static: TensorBatch | None = None
+        self.loss_sums = torch.zeros(2, device=device)
+        """These are loss and negative log-likelihood of the slices so far, a token."""
+        self.gradient_norm = torch.zeros((), device=device)
+        self.result = torch.zeros(4, device=device)
+        """These are loss, negative log-likelihood, gradient norm and skipped, of the last step."""
+        self._pending: deque[_PendingResult] = deque()
+        self._static_batch: TensorBatch | None = None
         self._replay_slice: Callable[[], None] | None = None
         self._replay_update: Callable[[], None] | None = None
 
     # --- a step ---
 
     def run(self, batch: Batch, step: int) -> None:
-        """Learn from a batch, or from this rank's rows of it; does not wait for the result."""
-        settings, world = self.config.training, self.ranks.world
+        """Learn from a batch, or from this rank's rows of it, without waiting for the result."""
+        settings, world_size = self.config.training, self.ranks.world_size
         rate = learning_rate(settings, self.config.model.d_model, step)
         tokens = batch.target_tokens
-        mine = batch.rows(self.ranks.rank, world).with_rows(-(-len(batch.source_ids) // world))
+        rows = -(-len(batch.source_ids) // world_size)
+        own = batch.rows(self.ranks.rank, world_size).with_rows(rows)
         self.rate.fill_(rate)
         # DDP takes the mean over ranks; the loss is the mean over the whole batch's tokens.
-        self.scale.fill_(world / tokens)
-        self.ration.spend(
+        self.scale.fill_(world_size / tokens)
+        self.oom_retry.run_step(
             step,
-            len(mine.source_ids),
-            compute=lambda together: self._gradients(mine, step, together=together),
-            exchange=lambda: self._exchange(mine),
-            forget=self._forget,
+            rows,
+            compute=lambda sync: self._compute_gradients(own, step, sync=sync),
+            exchange=lambda: self._exchange_gradients(own),
+            discard=self._discard_gradients,
         )
         if self._replay_update is not None:
             self._replay_update()
@@ -128,167 +135,172 @@ class Stepper:
             self._update()
         if self.average is not None:
             self.average.update(step)
-        self._remember(step, rate, tokens, tokens / batch.target_segments.size)
+        self._queue_result(step, rate, tokens, tokens / batch.target_segments.size)
 
-    def finished(self, *, wait: bool = False) -> Iterator[StepResult]:
-        """Results not yet given, oldest first: those that are there, or all."""
+    def take_results(self, *, wait: bool = False) -> Iterator[StepResult]:
+        """Yield results not yet yielded, oldest first: those that are ready, or all if `wait`."""
         while self._pending:
             first = self._pending[0]
             if first.ready is not None and not first.ready.query():
-                if not wait and len(self._pending) <= AHEAD:
+                if not wait and len(self._pending) <= MAX_PENDING:
                     return
                 first.ready.synchronize()
             self._pending.popleft()
-            loss, nll, norm, skipped = first.numbers.tolist()
+            loss, nll, gradient_norm, skipped = first.numbers.tolist()
             yield StepResult(
                 step=first.step,
                 loss=loss,
                 nll=nll,
-                norm=norm,
+                gradient_norm=gradient_norm,
                 rate=first.rate,
                 tokens=first.tokens,
                 fill=first.fill,
                 skipped=bool(skipped),
             )
 
-    def rehearse(self, rows: Batch) -> None:
-        """Find the gradients of some rows and forget them: that takes what a slice will take."""
+    def probe_memory(self, rows: Batch) -> None:
+        """Compute and discard the gradients of some rows, which takes the memory of a slice."""
         self.scale.fill_(1 / rows.target_tokens)
         try:
-            with self._without_drawing(), exchanging(self.criterion, False):
-                self._slice(TensorBatch.of(rows, self.device))
+            with self._preserve_random_state(), gradient_sync(self.criterion, False):
+                self._add_gradients(TensorBatch.from_batch(rows, self.device))
         finally:
-            self._forget()
+            self._discard_gradients()
 
-    def weights_changed(self) -> None:
-        """To be called when somebody else has written to the model's weights."""
-        if self.twin is not None:
-            self.twin.take_weights()
+    def refresh_bf16_copy(self) -> None:
+        """Take over weights that were written to the model from outside, as on resuming."""
+        if self.bf16_copy is not None:
+            self.bf16_copy.refresh_weights()
 
     # --- its parts, on the device ---
 
-    def _gradients(self, mine: Batch, step: int, *, together: bool) -> None:
-        """The gradients of this rank's rows, slice by slice; of all ranks' if `together`."""
-        slices = self.ration.slices
-        for part in range(slices):
+    def _compute_gradients(self, own: Batch, step: int, *, sync: bool) -> None:
+        """Compute the gradients of this rank's rows, slice by slice; of all ranks' if `sync`."""
+        slices = self.oom_retry.slices
+        for index in range(slices):
             if self.fast:
-                kernels.reseed(self.device, self.config.training.seed, step, self.ranks.rank, part)
-            rows = mine.rows(part, slices).with_rows(-(-len(mine.source_ids) // slices))
-            if self.captures:
-                self._slice_captured(rows)
+                kernels.seed_dropout(
+                    self.device, self.config.training.seed, step, self.ranks.rank, index
+                )
+            rows = own.rows(index, slices).with_rows(-(-len(own.source_ids) // slices))
+            if self.uses_cuda_graphs:
+                self._add_gradients_by_graph(rows)
             else:  # ranks exchange gradients once a step, with the last slice
-                with exchanging(self.criterion, together and part == slices - 1):
-                    self._slice(TensorBatch.of(rows, self.device))
+                with gradient_sync(self.criterion, sync and index == slices - 1):
+                    self._add_gradients(TensorBatch.from_batch(rows, self.device))
 
-    def _exchange(self, mine: Batch) -> None:
-        """Make the gradients this rank found alone those of all: by a slice that adds nothing."""
-        nothing = Batch(*(array[:0] for array in mine.arrays())).with_rows(1)
-        with self._without_drawing():  # so that careful steps and others have the same dropout
-            self._slice(TensorBatch.of(nothing, self.device))
+    def _exchange_gradients(self, own: Batch) -> None:
+        """Sync the gradients that this rank computed alone, by a slice that adds nothing."""
+        nothing = Batch(*(array[:0] for array in own.arrays())).with_rows(1)
+        with self._preserve_random_state():  # so that a checked step has the usual dropout
+            self._add_gradients(TensorBatch.from_batch(nothing, self.device))
 
-    def _forget(self) -> None:
-        """Let go of what a step that failed had found."""
-        self.sums.zero_()
-        if self.twin is None:
+    def _discard_gradients(self) -> None:
+        """Free what a failed step, or a probe of memory, has computed."""
+        self.loss_sums.zero_()
+        if self.bf16_copy is None:
             self.optimizer.zero_grad()
         else:
-            self.twin.forget_gradients()
-            self.twin.gradients.zero_()
-        self._static = self._replay_slice = self._replay_update = None
+            self.bf16_copy.clear_gradients()
+            self.bf16_copy.gradients.zero_()
+        self._static_batch = self._replay_slice = self._replay_update = None
         if self.device.type == "cuda":
             torch.cuda.empty_cache()
 
-    def _slice(self, rows: TensorBatch) -> None:
-        """The gradient of some rows, added to what there is."""
-        if self.twin is not None and self.ranks.world == 1:
-            self.twin.forget_gradients()
+    def _add_gradients(self, rows: TensorBatch) -> None:
+        """Compute the gradient of some rows and add it to that of the slices before."""
+        if self.bf16_copy is not None and self.ranks.world_size == 1:
+            self.bf16_copy.clear_gradients()
         with self.autocast():
             loss, nll = self.criterion(rows, self.scale)
         loss.backward()
-        self.sums += torch.stack([loss.detach(), nll.detach()])
-        if self.twin is not None and self.ranks.world == 1:
-            add = self.ration.slices > 1
-            self.norm.copy_(self.twin.give_gradients(add=add))
+        self.loss_sums += torch.stack([loss.detach(), nll.detach()])
+        if self.bf16_copy is not None and self.ranks.world_size == 1:
+            add = self.oom_retry.slices > 1
+            self.gradient_norm.copy_(self.bf16_copy.copy_gradients_to_model(add=add))
 
     @torch.no_grad()
     def _update(self) -> None:
-        """Adam, unless the guard objects; the sums and gradients begin anew."""
+        """Move the weights, unless the loss is bad; then clear the sums and gradients."""
         settings = self.config.training
-        if self.twin is not None and self.ranks.world > 1:
-            self.norm.copy_(self.twin.give_gradients(add=False))
-            self.twin.forget_gradients()
-        elif self.twin is None:
+        if self.bf16_copy is not None and self.ranks.world_size > 1:
+            self.gradient_norm.copy_(self.bf16_copy.copy_gradients_to_model(add=False))
+            self.bf16_copy.clear_gradients()
+        elif self.bf16_copy is None:
             found = [p.grad for p in self.optimizer.parameters if p.grad is not None]
-            self.norm.copy_(torch.stack(torch._foreach_norm([local(g) for g in found])).norm())
-        norm = self.norm
+            norms = torch._foreach_norm([local_tensor(gradient) for gradient in found])
+            self.gradient_norm.copy_(torch.stack(norms).norm())
+        norm = self.gradient_norm
         if self.sharded:  # each rank has seen its own rows of every weight
-            norm = (self.ranks.mean(norm.square()) * self.ranks.world).sqrt()
-        loss, nll = self.ranks.mean(self.sums)
+            norm = (self.ranks.mean(norm.square()) * self.ranks.world_size).sqrt()
+        loss, nll = self.ranks.mean(self.loss_sums)
         recent = self.optimizer.recent_loss
         spike = (recent > 0) & (loss > settings.spike * recent)
         skip = (spike | ~torch.isfinite(loss) | ~torch.isfinite(norm)).float()
         excess = (norm / settings.clip_norm).clamp(min=1) if settings.clip_norm else None
         self.optimizer.step(self.rate, divide_by=excess, skip=skip)
-        gained = torch.where(recent > 0, recent.lerp(loss, 0.02), loss)
-        recent.copy_(torch.where(skip > 0, recent, gained))
-        self.numbers.copy_(torch.stack([loss, nll, norm, skip]))
-        self.sums.zero_()
-        if self.twin is None:
+        smoothed = torch.where(recent > 0, recent.lerp(loss, 0.02), loss)
+        recent.copy_(torch.where(skip > 0, recent, smoothed))
+        self.result.copy_(torch.stack([loss, nll, norm, skip]))
+        self.loss_sums.zero_()
+        if self.bf16_copy is None:
             self.optimizer.zero_grad()
-        elif self.ration.slices > 1:
-            self.twin.gradients.zero_()
+        elif self.oom_retry.slices > 1:
+            self.bf16_copy.gradients.zero_()
 
     # --- as CUDA graphs ---
 
-    def _slice_captured(self, rows: Batch) -> None:
-        numbers = in_one_piece(rows, self.device)
-        if self._static is None:
+    def _add_gradients_by_graph(self, rows: Batch) -> None:
+        """Do what `_add_gradients` does by replaying a CUDA graph, which is captured first."""
+        packed = pack_batch(rows, self.device)
+        if self._static_batch is None:
             (R, S), T = rows.source_ids.shape, rows.target_input.shape[1]
-            self._input = numbers.to(self.device)
-            self._static = TensorBatch.over(self._input, (R, S, T))
-            self._capture(self._static)
-        self._input.copy_(numbers, non_blocking=True)
+            self._graph_input = packed.to(self.device)
+            self._static_batch = TensorBatch.from_packed(self._graph_input, (R, S, T))
+            self._capture(self._static_batch)
+        self._graph_input.copy_(packed, non_blocking=True)
         assert self._replay_slice is not None
         self._replay_slice()
 
     def _capture(self, static: TensorBatch) -> None:
-        """Record both halves of a step; running the first one before changes no weight."""
+        """Capture both halves of a step; running the first one before changes no weight."""
         stream = torch.cuda.Stream(self.device)
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):
             for _ in range(2):  # kernels are compiled, workspaces allocated
-                self._slice(static)
+                self._add_gradients(static)
         torch.cuda.current_stream().wait_stream(stream)
         torch.cuda.empty_cache()  # graphs keep memory of their own, as much again
-        self.sums.zero_()
-        if self.twin is not None:
-            self.twin.gradients.zero_()
+        self.loss_sums.zero_()
+        if self.bf16_copy is not None:
+            self.bf16_copy.gradients.zero_()
         slice_graph, update_graph = torch.cuda.CUDAGraph(), torch.cuda.CUDAGraph()
-        kernels.restart(self.device)
+        kernels.restart_dropout(self.device)
         with torch.cuda.graph(slice_graph):
-            self._slice(static)
+            self._add_gradients(static)
         with torch.cuda.graph(update_graph, pool=slice_graph.pool()):
             self._update()
         self._replay_slice, self._replay_update = slice_graph.replay, update_graph.replay
 
     # --- small tools ---
 
-    def _remember(self, step: int, rate: float, tokens: int, fill: float) -> None:
-        numbers, ready = self.numbers, None
+    def _queue_result(self, step: int, rate: float, tokens: int, fill: float) -> None:
+        """Copy the result of the step to the host, without waiting for it on a GPU."""
+        numbers, ready = self.result, None
         if self.device.type == "cuda":
             numbers = torch.empty(4, pin_memory=True).copy_(numbers, non_blocking=True)
             ready = torch.cuda.Event()
             ready.record()
         else:
             numbers = numbers.clone()
-        self._pending.append(_Pending(step, rate, tokens, fill, numbers, ready))
+        self._pending.append(_PendingResult(step, rate, tokens, fill, numbers, ready))
 
-    def _without_drawing(self) -> AbstractContextManager[None]:
-        """A block that leaves the random generators as they were."""
+    def _preserve_random_state(self) -> AbstractContextManager[None]:
+        """Return a context that leaves the random generators as they were."""
         return torch.random.fork_rng([self.device] if self.device.type == "cuda" else [])
 
     def autocast(self) -> torch.autocast:
-        """bf16 arithmetic on fp32 weights; the fast path and shards have bf16 weights instead."""
-        wanted = wants_bf16(self.config.training.precision, self.device)
-        enabled = wanted and self.twin is None and not self.sharded
+        """Return a context of bf16 arithmetic on fp32 weights, where the weights are not bf16."""
+        wanted = uses_bf16(self.config.training.precision, self.device)
+        enabled = wanted and self.bf16_copy is None and not self.sharded
         return torch.autocast(self.device.type, torch.bfloat16, enabled=enabled)

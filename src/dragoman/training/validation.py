@@ -1,4 +1,8 @@
-"""Perplexity and BLEU, or F1 of trees, on held-out pairs, while training."""
+"""Validation while training: perplexity and BLEU, or F1 of trees, on held-out pairs.
+
+Test sets given with --test are scored beside the validation set, and never chosen by. They are
+copied into the run, so that a resumed run has them.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +18,7 @@ import torch
 from dragoman.config import Config, DataConfig
 from dragoman.data.batching.batches import Batches
 from dragoman.data.prepare import Prepared
-from dragoman.data.readers.open_corpus import open_corpus
+from dragoman.data.readers import open_corpus
 from dragoman.errors import DataError, TrainingError
 from dragoman.models import Model
 from dragoman.search import SearchOptions, greedy_search
@@ -35,82 +39,33 @@ __all__ = [
 ]
 
 
-# PART training.held_out: Sets scored at every validation beside the validation set: by name,
-# and never chosen by.
-#
-# They are copied into the run, so that a resumed run has them.
-
-
-@dataclass(frozen=True, slots=True)
-class NamedTestSet:
-    """A set of pairs by its name."""
-
-    name: str
-    source: list[str]
-    target: list[str]
-
-
-def copy_test_sets(run: Path, sets: Sequence[Sequence[Path]], config: DataConfig) -> None:
-    """Copy sets, each of the files that make a corpus, into a run."""
-    names: set[str] = set()
-    for files in sets:
-        name = files[0].name.split(".")[0]
-        if name in names:
-            raise DataError(f"{files[0]}: another --test is called {name}; rename one")
-        names.add(name)
-        load_test_sets = open_corpus(files, config)
-        pairs = [(pair.source, pair.target) for pair in load_test_sets]
-        if load_test_sets.malformed:
-            raise DataError(load_test_sets.malformed[0])  # a set that is scored must be whole
-        if not pairs:
-            raise DataError(f"{files[0]}: no pairs; leave out this --test")
-        lines = (json.dumps({"source": s, "target": t}, ensure_ascii=False) for s, t in pairs)
-        atomic_write(_folder(run) / f"{name}.jsonl", "\n".join(lines) + "\n")
-
-
-def load_test_sets(run: Path) -> list[NamedTestSet]:
-    """What `copy_test_sets` copied, in the order of names."""
-    found = []
-    for file in sorted(_folder(run).glob("*.jsonl")):
-        with file.open(encoding="utf-8") as lines:
-            pairs = [json.loads(line) for line in lines]
-        found.append(
-            NamedTestSet(file.stem, [p["source"] for p in pairs], [p["target"] for p in pairs])
-        )
-    return found
-
-
-def _folder(run: Path) -> Path:
-    return run / "tests"
-
-
 @dataclass(frozen=True, slots=True)
 class ValidationResult:
-    """The scores of one moment."""
+    """Hold the scores of the model at one step."""
 
     loss: float
-    """Negative log-likelihood a target piece, without label smoothing."""
+    """This is the negative log-likelihood a target piece, without label smoothing."""
     score: float | None
-    """Of what greedy search finds; None: not asked for."""
-    others: dict[str, float] = field(default_factory=dict)
-    """The same of other sets, by their names."""
+    """This is the score of greedy search; None if training.validate_sentences is 0."""
+    test_scores: dict[str, float] = field(default_factory=dict)
+    """These are the scores of the test sets, by their names."""
     metric: str = "BLEU"
-    """What the score is: BLEU, detokenised, as sacreBLEU computes it; or F1, as EVALB does."""
+    """This names the score: BLEU, detokenised, as sacreBLEU computes it; or F1, as EVALB does."""
 
     @property
     def perplexity(self) -> float:
-        """A target piece."""
+        """Return the perplexity a target piece."""
         return math.exp(min(self.loss, 100.0))
 
-    def judged_by(self, metric: str) -> float:
-        """What patience goes by; higher is better."""
+    def patience_value(self, metric: str) -> float:
+        """Return the value that patience goes by, of which higher is better."""
         return self.score if metric == "score" and self.score is not None else -self.loss
 
 
 def validate(
-    model: Model, data: Prepared, config: Config, others: Sequence[NamedTestSet] = ()
+    model: Model, data: Prepared, config: Config, test_sets: Sequence[NamedTestSet] = ()
 ) -> ValidationResult:
-    """Score the model on the validation pairs and on other sets; it is left in training mode."""
+    """Score the model on the validation pairs and on test sets, and leave it in training mode."""
     model.eval()
     try:
         metric, compute = _METRICS[config.data.task]
@@ -118,7 +73,7 @@ def validate(
         if count := config.training.validate_sentences:
             source, target = data.valid_source[:count], data.valid_target[:count]
             score = compute(model, data, config, source, target)
-        scores = {s.name: compute(model, data, config, s.source, s.target) for s in others}
+        scores = {s.name: compute(model, data, config, s.source, s.target) for s in test_sets}
         return ValidationResult(loss, score, scores, metric)
     except Exception as error:
         if not is_out_of_memory(error):
@@ -145,7 +100,7 @@ def _loss(model: Model, data: Prepared, config: Config) -> float:
     criterion = Criterion(model).eval()
     nll, tokens = 0.0, 0
     for batch in batches.epoch():
-        nll += criterion(TensorBatch.of(batch, device))[1].item()
+        nll += criterion(TensorBatch.from_batch(batch, device))[1].item()
         tokens += batch.target_tokens
     return nll / tokens
 
@@ -155,7 +110,7 @@ def _bleu(
 ) -> float:
     from dragoman.text.bleu import make_bleu
 
-    found = _translated(model, data, config, sources)
+    found = _translate(model, data, config, sources)
     bleu = make_bleu(next(iter(config.data.languages[1:]), None))
     return float(bleu.corpus_score(found, [references]).score)
 
@@ -163,13 +118,13 @@ def _bleu(
 def _f1(
     model: Model, data: Prepared, config: Config, sources: Sequence[str], references: Sequence[str]
 ) -> float:
-    found = _translated(model, data, config, sources)
+    found = _translate(model, data, config, sources)
     gold, trees = list(map(parse_tree, references)), list(map(parse_tree, found))
     return score_trees(gold, trees, PREDICTED_TAGS).f1
 
 
-def _translated(model: Model, data: Prepared, config: Config, sources: Sequence[str]) -> list[str]:
-    """What greedy search finds for each source."""
+def _translate(model: Model, data: Prepared, config: Config, sources: Sequence[str]) -> list[str]:
+    """Return what greedy search finds for each source."""
     tokenizer = data.tokenizer
     options = SearchOptions.from_config(config.search, beam=1)
     found = search_in_batches(
@@ -188,4 +143,50 @@ def _translated(model: Model, data: Prepared, config: Config, sources: Sequence[
 
 
 _METRICS: Final = {"translation": ("BLEU", _bleu), "parsing": ("F1", _f1)}
-"""What is scored in each task, and how."""
+"""This maps each task to the name of its score and the function that computes it."""
+
+
+# --- test sets ---
+
+
+@dataclass(frozen=True, slots=True)
+class NamedTestSet:
+    """Hold a set of pairs and its name."""
+
+    name: str
+    source: list[str]
+    target: list[str]
+
+
+def copy_test_sets(run: Path, sets: Sequence[Sequence[Path]], config: DataConfig) -> None:
+    """Copy test sets, each given as the files of a corpus, into a run."""
+    names: set[str] = set()
+    for files in sets:
+        name = files[0].name.split(".")[0]
+        if name in names:
+            raise DataError(f"{files[0]}: another --test is called {name}; rename one")
+        names.add(name)
+        corpus = open_corpus(files, config)
+        pairs = [(pair.source, pair.target) for pair in corpus]
+        if corpus.malformed:
+            raise DataError(corpus.malformed[0])  # a set that is scored must be complete
+        if not pairs:
+            raise DataError(f"{files[0]}: no pairs; leave out this --test")
+        lines = (json.dumps({"source": s, "target": t}, ensure_ascii=False) for s, t in pairs)
+        atomic_write(_test_set_directory(run) / f"{name}.jsonl", "\n".join(lines) + "\n")
+
+
+def load_test_sets(run: Path) -> list[NamedTestSet]:
+    """Return the test sets that were copied into a run, in the order of their names."""
+    found = []
+    for file in sorted(_test_set_directory(run).glob("*.jsonl")):
+        with file.open(encoding="utf-8") as lines:
+            pairs = [json.loads(line) for line in lines]
+        found.append(
+            NamedTestSet(file.stem, [p["source"] for p in pairs], [p["target"] for p in pairs])
+        )
+    return found
+
+
+def _test_set_directory(run: Path) -> Path:
+    return run / "tests"

@@ -19,23 +19,25 @@ from torch import Tensor
 from dragoman.data.batching.batches import Position
 from dragoman.errors import DragomanError, ModelError, TrainingError
 from dragoman.training.checkpoints import shards, writer
+from dragoman.training.checkpoints.averaging import average_weights
 from dragoman.training.checkpoints.checkpoint import (
     Checkpoint,
-    Progress,
-    average_weights,
+    TrainingState,
     checkpoint_path,
     list_checkpoints,
-    newest_sound_checkpoint,
-    prune,
-    sound_checkpoints,
+    newest_valid_checkpoint,
+    prune_checkpoints,
+    valid_checkpoints,
 )
-from dragoman.training.checkpoints.shards import whole
+from dragoman.training.checkpoints.shards import all_rows
 from dragoman.training.checkpoints.writer import save_checkpoint
 from dragoman.training.distributed.ranks import Ranks
 
-from ..crew import chunk, on_ranks
+from ..thread_ranks import run_on_ranks, shard_rows
 
-PROGRESS = Progress(step=7, position=Position(1, 2, 3), seconds=0.1 + 0.2, best_score=31.4, ranks=2)
+STATE = TrainingState(
+    step=7, position=Position(1, 2, 3), seconds=0.1 + 0.2, best_score=31.4, ranks=2
+)
 
 
 def tensors(seed: int = 0) -> dict[str, Tensor]:
@@ -55,16 +57,16 @@ def generators(rank: int) -> dict[str, Tensor]:
 
 
 def save(run: Path, world: int = 1, *, step: int = 7, shared: tuple[str, ...] = ()) -> Path:
-    """A checkpoint as `world` ranks write it; tensors named in `shared` are dealt out by rows."""
+    """A checkpoint as `world` ranks write it; tensors named in `shared` are sharded by rows."""
 
     def work(ranks: Ranks) -> Path:
-        everything = {n: whole(t) for n, t in tensors(step).items()}
+        everything = {n: all_rows(t) for n, t in tensors(step).items()}
         for name in shared:
-            everything[name] = chunk(everything[name].tensor, ranks.rank, world)
-        progress = Progress(**{**PROGRESS.to_dict(), "step": step, "position": PROGRESS.position})
-        return save_checkpoint(run, progress, everything, generators(ranks.rank), ranks)
+            everything[name] = shard_rows(everything[name].tensor, ranks.rank, world)
+        state = TrainingState(**{**STATE.to_dict(), "step": step, "position": STATE.position})
+        return save_checkpoint(run, state, everything, generators(ranks.rank), ranks)
 
-    (path,) = set(on_ranks(world, work))
+    (path,) = set(run_on_ranks(world, work))
     assert isinstance(path, Path), path
     return path
 
@@ -83,12 +85,12 @@ def test_what_some_ranks_wrote_any_number_of_ranks_can_read(
     path = save(tmp_path, writers, shared=EVERY)
     expected = tensors(7)
     for rank in range(readers):
-        state = {n: chunk(torch.zeros_like(t), rank, readers) for n, t in expected.items()}
-        Checkpoint(path).fill(state)
-        for name, part in state.items():
-            mine = chunk(expected[name], rank, readers)
-            assert part.tensor.dtype == mine.tensor.dtype
-            assert torch.equal(part.tensor, mine.tensor), (name, rank)
+        state = {n: shard_rows(torch.zeros_like(t), rank, readers) for n, t in expected.items()}
+        Checkpoint(path).load_into(state)
+        for name, rows in state.items():
+            mine = shard_rows(expected[name], rank, readers)
+            assert rows.tensor.dtype == mine.tensor.dtype
+            assert torch.equal(rows.tensor, mine.tensor), (name, rank)
 
 
 def test_any_rows_can_be_asked_for(tmp_path: Path) -> None:
@@ -96,15 +98,15 @@ def test_any_rows_can_be_asked_for(tmp_path: Path) -> None:
     table = tensors(7)["weights/table"]
     for start in range(8):
         for stop in range(start, 8):
-            assert torch.equal(found.rows("weights/table", start, stop), table[start:stop])
+            assert torch.equal(found.read_rows("weights/table", start, stop), table[start:stop])
 
 
 def test_progress_and_generators_come_back(tmp_path: Path) -> None:
     checkpoint = Checkpoint(save(tmp_path, 2))
-    assert checkpoint.progress == PROGRESS
+    assert checkpoint.state == STATE
     for rank in (0, 1):
-        assert torch.equal(checkpoint.generators(rank)["cpu"], generators(rank)["cpu"])
-    assert checkpoint.generators(2) == {}
+        assert torch.equal(checkpoint.read_generators(rank)["cpu"], generators(rank)["cpu"])
+    assert checkpoint.read_generators(2) == {}
 
 
 def test_what_all_ranks_hold_alike_is_written_once_by_the_first(tmp_path: Path) -> None:
@@ -125,9 +127,9 @@ def test_the_index_says_where_every_row_is(tmp_path: Path) -> None:
         "dtype": "F32",
         "rows": [["rank-0000.safetensors", 0, 4], ["rank-0001.safetensors", 4, 7]],
     }
-    for name, receipt in index["files"].items():
+    for name, checksum in index["files"].items():
         data = (path / name).read_bytes()
-        assert receipt == {"bytes": len(data), "crc32": zlib.crc32(data)}
+        assert checksum == {"bytes": len(data), "crc32": zlib.crc32(data)}
 
 
 def test_nothing_temporary_is_left_and_others_may_read(tmp_path: Path) -> None:
@@ -195,10 +197,10 @@ def test_damage_to_any_file_falls_back_to_the_checkpoint_before(
 ) -> None:
     sound, newest = (save(tmp_path, 2, step=step, shared=EVERY) for step in (3, 7))
     said: list[str] = []
-    assert newest_sound_checkpoint(tmp_path, said.append) == newest
+    assert newest_valid_checkpoint(tmp_path, said.append) == newest
     assert said == []
     damage(newest / file)
-    assert newest_sound_checkpoint(tmp_path, said.append) == sound
+    assert newest_valid_checkpoint(tmp_path, said.append) == sound
     (line,) = said
     assert line.startswith(str(newest))
     assert line.endswith("; falling back to the checkpoint before it")
@@ -254,7 +256,7 @@ def test_a_checkpoint_of_a_later_dragoman_is_not_fallen_back_from(tmp_path: Path
     save(tmp_path, step=3)
     rewrite(save(tmp_path), lambda state: state.update(format=99))
     with pytest.raises(TrainingError, match="made by a newer Dragoman"):
-        newest_sound_checkpoint(tmp_path, print)
+        newest_valid_checkpoint(tmp_path, print)
 
 
 def test_a_changed_digit_of_progress_does_not_go_unnoticed(tmp_path: Path) -> None:
@@ -270,10 +272,10 @@ def test_without_a_checkpoint_or_with_damaged_ones_alone_there_is_no_going_on(
     tmp_path: Path,
 ) -> None:
     with pytest.raises(TrainingError, match="no checkpoint to resume from; start the run again"):
-        newest_sound_checkpoint(tmp_path, print)
+        newest_valid_checkpoint(tmp_path, print)
     empty(save(tmp_path) / "state.json")
     with pytest.raises(TrainingError, match="every checkpoint is damaged; start the run again"):
-        newest_sound_checkpoint(tmp_path, lambda line: None)
+        newest_valid_checkpoint(tmp_path, lambda line: None)
 
 
 # --- disks that fail ---
@@ -282,7 +284,7 @@ CALLS = {
     "mkdir": (Path, "mkdir"),
     "the shard": (shards, "write_tensors"),
     "fsync": (os, "fsync"),
-    "the index": (writer, "write_state"),
+    "the index": (writer, "write_state_file"),
     "rename": (Path, "rename"),
 }
 
@@ -300,7 +302,7 @@ def test_a_write_that_fails_leaves_nothing_and_the_checkpoint_before(
     with monkeypatch.context() as patched:
         patched.setattr(*CALLS[call], fails)
         with pytest.raises(OSError, match=os.strerror(number)) as failed:
-            save_checkpoint(tmp_path, PROGRESS, {}, generators(0), Ranks())
+            save_checkpoint(tmp_path, STATE, {}, generators(0), Ranks())
     assert failed.value.errno == number
     assert list(before.parent.iterdir()) == [before]
     Checkpoint(before).shards.verify()
@@ -318,8 +320,8 @@ def test_whichever_rank_fails_all_know_and_nothing_is_left(
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(shards, "write_tensors", full)
-    ends = on_ranks(
-        3, lambda ranks: save_checkpoint(tmp_path, PROGRESS, {}, generators(ranks.rank), ranks)
+    ends = run_on_ranks(
+        3, lambda ranks: save_checkpoint(tmp_path, STATE, {}, generators(ranks.rank), ranks)
     )
     assert [isinstance(e, OSError) and e.errno for e in ends] == [errno.ENOSPC] * 3
     assert list((tmp_path / "checkpoints").iterdir()) == []
@@ -329,15 +331,15 @@ def test_an_error_that_is_not_the_disks_is_not_taken_for_one(tmp_path: Path) -> 
     def broken() -> None:
         raise RuntimeError("a bug")
 
-    ends = on_ranks(
+    ends = run_on_ranks(
         2,
         lambda ranks: save_checkpoint(
             tmp_path,
-            PROGRESS,
+            STATE,
             {},
             generators(ranks.rank),
             ranks,
-            ready=broken if ranks.rank == 1 else lambda: None,
+            before_write=broken if ranks.rank == 1 else lambda: None,
         ),
     )
     assert isinstance(ends[0], OSError)
@@ -355,10 +357,10 @@ def test_pruning_keeps_the_newest_and_does_not_count_damaged_ones(tmp_path: Path
     for step in (1, 2, 3, 4, 5):
         save(tmp_path, step=step)
     truncate(checkpoint_path(tmp_path, 4) / "rank-0000.safetensors")
-    prune(tmp_path, 2, newest=5)
+    prune_checkpoints(tmp_path, 2, newest=5)
     assert steps(tmp_path) == [3, 4, 5], "3 and 5 are sound"
     save(tmp_path, step=6)
-    prune(tmp_path, 2, newest=6)
+    prune_checkpoints(tmp_path, 2, newest=6)
     assert steps(tmp_path) == [5, 6]
     assert not list((tmp_path / "checkpoints").glob(".tmp*"))
 
@@ -366,7 +368,7 @@ def test_pruning_keeps_the_newest_and_does_not_count_damaged_ones(tmp_path: Path
 def test_what_somebody_has_set_aside_is_left_alone(tmp_path: Path) -> None:
     aside = save(tmp_path, step=1).rename(tmp_path / "checkpoints/step-00000001-good")
     save(tmp_path, step=2)
-    prune(tmp_path, 1, newest=2)
+    prune_checkpoints(tmp_path, 1, newest=2)
     assert steps(tmp_path) == [2]
     Checkpoint(aside).shards.verify()
 
@@ -374,9 +376,9 @@ def test_what_somebody_has_set_aside_is_left_alone(tmp_path: Path) -> None:
 def test_a_future_that_was_passed_over_is_pruned_and_never_averaged(tmp_path: Path) -> None:
     for step in (1, 2, 9):
         save(tmp_path, step=step)
-    found = sound_checkpoints(tmp_path, 5, print, up_to=2)
+    found = valid_checkpoints(tmp_path, 5, print, up_to=2)
     assert [path.name for path in found] == ["step-00000001", "step-00000002"]
-    prune(tmp_path, 5, newest=2)
+    prune_checkpoints(tmp_path, 5, newest=2)
     assert steps(tmp_path) == [1, 2]
 
 
@@ -404,13 +406,13 @@ def test_a_damaged_checkpoint_is_not_averaged(tmp_path: Path) -> None:
 
 def test_a_checkpoint_can_be_moved_and_read_elsewhere(tmp_path: Path) -> None:
     path = shutil.move(save(tmp_path / "here", 2, shared=EVERY), tmp_path / "there")
-    found = Checkpoint(Path(path)).shards.all()
+    found = Checkpoint(Path(path)).shards.read_all()
     assert all(torch.equal(tensor, found[name]) for name, tensor in tensors(7).items())
 
 
 def test_a_run_with_a_moving_average_needs_one(tmp_path: Path) -> None:
     checkpoint = Checkpoint(save(tmp_path))
-    state = {n: whole(torch.zeros_like(t)) for n, t in tensors().items()}
-    state["average/table"] = whole(torch.zeros(7, 3))
+    state = {n: all_rows(torch.zeros_like(t)) for n, t in tensors().items()}
+    state["average/table"] = all_rows(torch.zeros(7, 3))
     with pytest.raises(TrainingError, match=r"has no moving average; resume with training\.ema=0"):
-        checkpoint.fill(state)
+        checkpoint.load_into(state)

@@ -19,11 +19,11 @@ from dragoman.errors import TrainingError
 from dragoman.training.checkpoints import shards, writer
 from dragoman.training.checkpoints.checkpoint import (
     Checkpoint,
-    Progress,
+    TrainingState,
     checkpoint_path,
     list_checkpoints,
 )
-from dragoman.training.checkpoints.shards import whole
+from dragoman.training.checkpoints.shards import all_rows
 from dragoman.training.checkpoints.writer import CheckpointWriter
 from dragoman.training.distributed.ranks import Ranks
 from dragoman.training.loop import fit
@@ -33,16 +33,21 @@ from ..test_loop import metrics, settings
 GENERATORS = {"cpu": torch.zeros(3, dtype=torch.uint8)}
 
 
-class Scribe:
-    """A writer, what it said, and a run's state of one tensor."""
+class WriterHarness:
+    """A writer, what it messages, and a run's state of one tensor."""
 
     def __init__(self, run: Path, *, keep: int = 9, newest: int = 0) -> None:
-        self.said: list[str] = []
+        self.messages: list[str] = []
         self.weights = torch.zeros(4, 2)
-        self.progress = Progress()
+        self.state = TrainingState()
         self.synced = 0
         self.writer = CheckpointWriter(
-            run, keep=keep, newest=newest, ranks=Ranks(), before=self.sync, say=self.said.append
+            run,
+            keep=keep,
+            newest=newest,
+            ranks=Ranks(),
+            before_write=self.sync,
+            show_message=self.messages.append,
         )
 
     def sync(self) -> None:
@@ -51,14 +56,14 @@ class Scribe:
     def save(self, step: int, *, last: bool = False) -> None:
         """Save a run all of whose weights are the step's number."""
         self.weights.fill_(step)
-        self.progress.step = step
-        state = {"weights/w": whole(self.weights)}
-        self.writer.save(self.progress, state, GENERATORS, last=last)
+        self.state.step = step
+        state = {"weights/w": all_rows(self.weights)}
+        self.writer.save(self.state, state, GENERATORS, last=last)
 
 
 @pytest.fixture
-def scribe(tmp_path: Path) -> Scribe:
-    return Scribe(tmp_path)
+def harness(tmp_path: Path) -> WriterHarness:
+    return WriterHarness(tmp_path)
 
 
 @pytest.fixture
@@ -90,43 +95,43 @@ def failing(number: int) -> Iterator[None]:
 
 
 def steps(run: Path) -> list[int]:
-    return [Checkpoint(path).progress.step for path in list_checkpoints(run)]
+    return [Checkpoint(path).state.step for path in list_checkpoints(run)]
 
 
 def test_the_loop_goes_on_while_a_checkpoint_is_written_as_it_was(
-    scribe: Scribe, slow: threading.Event, tmp_path: Path
+    harness: WriterHarness, slow: threading.Event, tmp_path: Path
 ) -> None:
-    scribe.progress.target_tokens = 500
-    scribe.save(5)
+    harness.state.target_tokens = 500
+    harness.save(5)
     assert steps(tmp_path) == [], "it has returned, and nothing is written yet"
-    scribe.weights.fill_(99)  # the next step
-    scribe.progress.step, scribe.progress.target_tokens = 6, 600
+    harness.weights.fill_(99)  # the next step
+    harness.state.step, harness.state.target_tokens = 6, 600
     slow.set()
-    scribe.writer.wait()
+    harness.writer.wait()
     checkpoint = Checkpoint(checkpoint_path(tmp_path, 5))
-    assert torch.equal(checkpoint.shards.rows("weights/w"), torch.full((4, 2), 5.0))
-    assert (checkpoint.progress.step, checkpoint.progress.target_tokens) == (5, 500)
+    assert torch.equal(checkpoint.shards.read_rows("weights/w"), torch.full((4, 2), 5.0))
+    assert (checkpoint.state.step, checkpoint.state.target_tokens) == (5, 500)
 
 
 def test_a_save_waits_for_the_one_before(
-    scribe: Scribe, slow: threading.Event, tmp_path: Path
+    harness: WriterHarness, slow: threading.Event, tmp_path: Path
 ) -> None:
-    scribe.save(5)
+    harness.save(5)
     threading.Timer(0.3, slow.set).start()
-    scribe.save(6)
+    harness.save(6)
     assert steps(tmp_path)[0] == 5
-    assert 0.2 < scribe.writer.take_seconds() < 10, "and the wait is counted"
-    assert scribe.writer.take_seconds() == 0
-    scribe.writer.wait()
+    assert 0.2 < harness.writer.take_wait_seconds() < 10, "and the wait is counted"
+    assert harness.writer.take_wait_seconds() == 0
+    harness.writer.wait()
     assert steps(tmp_path) == [5, 6]
-    last = Checkpoint(checkpoint_path(tmp_path, 6)).shards.rows("weights/w")
+    last = Checkpoint(checkpoint_path(tmp_path, 6)).shards.read_rows("weights/w")
     assert torch.equal(last, torch.full((4, 2), 6.0)), "memory used again is not mixed up"
 
 
-def test_the_last_save_waits_until_it_is_written(scribe: Scribe, tmp_path: Path) -> None:
-    scribe.save(5, last=True)
+def test_the_last_save_waits_until_it_is_written(harness: WriterHarness, tmp_path: Path) -> None:
+    harness.save(5, last=True)
     assert steps(tmp_path) == [5]
-    assert scribe.synced == 1, "the metrics it counts on came to the disk before"
+    assert harness.synced == 1, "the metrics it counts on came to the disk before"
 
 
 @pytest.mark.parametrize(
@@ -140,58 +145,62 @@ def test_the_last_save_waits_until_it_is_written(scribe: Scribe, tmp_path: Path)
     ],
 )
 def test_what_cannot_be_written_is_said_at_once_and_tried_again_later(
-    number: int, what: str, scribe: Scribe, tmp_path: Path
+    number: int, what: str, harness: WriterHarness, tmp_path: Path
 ) -> None:
     directory = tmp_path / "checkpoints"
     with failing(number):
-        scribe.save(5)
-        scribe.writer.wait()
-        assert scribe.said == [
+        harness.save(5)
+        harness.writer.wait()
+        assert harness.messages == [
             f"{directory}/step-00000005: {what}; the run goes on, there is no checkpoint yet"
         ]
-    scribe.save(6)
-    scribe.writer.wait()
+    harness.save(6)
+    harness.writer.wait()
     with failing(number):
-        scribe.save(7)
-        scribe.writer.wait()
-    assert scribe.said[1:] == [
+        harness.save(7)
+        harness.writer.wait()
+    assert harness.messages[1:] == [
         f"{directory}/step-00000007: {what}; the run goes on, the newest checkpoint is step 6"
     ]
-    scribe.save(8)
-    scribe.writer.wait()
+    harness.save(8)
+    harness.writer.wait()
     assert steps(tmp_path) == [6, 8]
     assert not list(directory.glob(".tmp*"))
 
 
-def test_a_directory_that_cannot_be_made_is_such_a_case(scribe: Scribe, tmp_path: Path) -> None:
+def test_a_directory_that_cannot_be_made_is_such_a_case(
+    harness: WriterHarness, tmp_path: Path
+) -> None:
     (tmp_path / "checkpoints").write_text("in the way")
-    scribe.save(5)
-    scribe.writer.wait()
-    assert "a part of this path is a file, not a directory; the run goes on" in scribe.said[0]
+    harness.save(5)
+    harness.writer.wait()
+    assert "a part of this path is a file, not a directory; the run goes on" in harness.messages[0]
 
 
-def test_a_run_that_cannot_save_its_end_does_not_end_well(scribe: Scribe, tmp_path: Path) -> None:
-    scribe.save(5)
-    scribe.writer.wait()
+def test_a_run_that_cannot_save_its_end_does_not_end_well(
+    harness: WriterHarness, tmp_path: Path
+) -> None:
+    harness.save(5)
+    harness.writer.wait()
     with failing(errno.ENOSPC), pytest.raises(TrainingError) as refused:
-        scribe.save(6, last=True)
+        harness.save(6, last=True)
     assert str(refused.value) == (
         f"{tmp_path}/checkpoints/step-00000006: no space left on device; the newest checkpoint is "
-        f"step 5; mend this, then: dragoman train --resume {tmp_path}"
+        f"step 5; fix this, then: dragoman train --resume {tmp_path}"
     )
-    assert scribe.said == [], "not said twice"
+    assert harness.messages == [], "not messages twice"
 
 
 def test_an_old_checkpoint_that_cannot_be_removed_stops_nothing(
-    scribe: Scribe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    harness: WriterHarness, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fails(*arguments: object) -> None:
         raise OSError(errno.EBUSY, "Device or resource busy")
 
-    monkeypatch.setattr(writer, "prune", fails)
-    scribe.save(5, last=True)
+    monkeypatch.setattr(writer, "prune_checkpoints", fails)
+    harness.save(5, last=True)
     assert steps(tmp_path) == [5]
-    assert scribe.said == [
+    assert harness.messages == [
         f"{tmp_path}/checkpoints: an old checkpoint cannot be removed (Device or resource busy); "
         "the run goes on, remove it by hand"
     ]
@@ -200,50 +209,50 @@ def test_an_old_checkpoint_that_cannot_be_removed_stops_nothing(
 def test_what_a_killed_run_did_not_come_to_prune_is_pruned_on_resuming(
     tmp_path: Path,
 ) -> None:
-    first = Scribe(tmp_path, keep=9)
+    first = WriterHarness(tmp_path, keep=9)
     for step in (1, 2, 3, 4):
         first.save(step)
     first.writer.wait()
-    with Scribe(tmp_path, keep=2, newest=3).writer:
+    with WriterHarness(tmp_path, keep=2, newest=3).writer:
         assert steps(tmp_path) == [2, 3]
 
 
 def test_a_bug_in_the_thread_is_raised_where_it_is_seen(
-    scribe: Scribe, monkeypatch: pytest.MonkeyPatch
+    harness: WriterHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*arguments: object) -> None:
         raise RuntimeError("a bug")
 
     monkeypatch.setattr(writer, "write_shard", broken)
-    scribe.save(5)
+    harness.save(5)
     with pytest.raises(RuntimeError, match="a bug"):
-        scribe.save(6)
+        harness.save(6)
 
 
-def leave(scribe: Scribe, error: BaseException | None) -> None:
-    with scribe.writer:
-        scribe.save(5)
+def leave(harness: WriterHarness, error: BaseException | None) -> None:
+    with harness.writer:
+        harness.save(5)
         if error is not None:
             raise error
 
 
 @pytest.mark.parametrize("error", [None, ValueError("an error"), SystemExit(3)])
 def test_the_end_and_an_error_wait_for_what_is_being_written(
-    error: BaseException | None, scribe: Scribe, slow: threading.Event, tmp_path: Path
+    error: BaseException | None, harness: WriterHarness, slow: threading.Event, tmp_path: Path
 ) -> None:
     threading.Timer(0.3, slow.set).start()
     if error is None:
-        leave(scribe, None)
+        leave(harness, None)
     else:
         with pytest.raises(type(error)):
-            leave(scribe, error)
+            leave(harness, error)
     assert steps(tmp_path) == [5]
 
 
-def test_who_is_impatient_does_not_wait(scribe: Scribe, slow: threading.Event) -> None:
+def test_who_is_impatient_does_not_wait(harness: WriterHarness, slow: threading.Event) -> None:
     started = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
-        leave(scribe, KeyboardInterrupt())
+        leave(harness, KeyboardInterrupt())
     assert time.monotonic() - started < 5
     assert not slow.is_set()
 
@@ -252,14 +261,14 @@ def test_who_is_impatient_does_not_wait(scribe: Scribe, slow: threading.Event) -
 
 
 def at_step(step: int, error: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> None:
-    plain = writer.write_state
+    plain = writer.write_state_file
 
-    def write(directory: Path, progress: Progress, index: dict[str, object]) -> None:
-        if progress.step == step:
+    def write(directory: Path, state: TrainingState, index: dict[str, object]) -> None:
+        if state.step == step:
             error()
-        plain(directory, progress, index)
+        plain(directory, state, index)
 
-    monkeypatch.setattr(writer, "write_state", write)
+    monkeypatch.setattr(writer, "write_state_file", write)
 
 
 def test_a_disk_that_is_full_for_a_while_changes_nothing_but_one_checkpoint(
@@ -286,7 +295,9 @@ def test_a_disk_that_is_full_for_a_while_changes_nothing_but_one_checkpoint(
     )
     assert len(rest) == 1, "and that it is done"
     assert steps(run) == [2, 6]
-    ends = [Checkpoint(checkpoint_path(r, 6)).shards.all() for r in (tmp_path / "undisturbed", run)]
+    ends = [
+        Checkpoint(checkpoint_path(r, 6)).shards.read_all() for r in (tmp_path / "undisturbed", run)
+    ]
     assert all(torch.equal(ends[0][name], ends[1][name]) for name in ends[0])
 
 

@@ -17,33 +17,33 @@ from dragoman.models import build
 from dragoman.training.distributed.ranks import Ranks
 from dragoman.training.loop import fit
 from dragoman.training.memory import planner
-from dragoman.training.memory.oom_retry import Ration
+from dragoman.training.memory.oom_retry import OomRetry
 from dragoman.training.memory.planner import (
-    Need,
-    enough_slices,
-    full_batch,
-    largest_rows,
-    rows_within,
-    settle,
+    MemoryMeasurement,
+    extrapolate_rows,
+    find_largest_rows,
+    find_slices,
+    make_full_batch,
+    plan_memory,
 )
 from dragoman.training.step import Stepper
 
-from ..crew import on_ranks
+from ..thread_ranks import run_on_ranks
 
 GB = 10**9
 
 
 def test_the_line_through_two_sizes_tells_how_many_rows_fit() -> None:
     # 2 GB for the model, 0.1 GB a row: 2.8 GB with 8 rows, 3.6 GB with 16; 80 rows make 10 GB.
-    small, large = Need(8, 2_800_000_000), Need(16, 3_600_000_000)
-    assert rows_within(10 * GB, small, large) == 80
-    assert rows_within(10 * GB - 1, small, large) == 79
-    assert rows_within(2.5 * GB, small, large) == 5
-    assert rows_within(GB, small, large) < 0, "not even the model"
+    small, large = MemoryMeasurement(8, 2_800_000_000), MemoryMeasurement(16, 3_600_000_000)
+    assert extrapolate_rows(10 * GB, small, large) == 80
+    assert extrapolate_rows(10 * GB - 1, small, large) == 79
+    assert extrapolate_rows(2.5 * GB, small, large) == 5
+    assert extrapolate_rows(GB, small, large) < 0, "not even the model"
 
 
 def test_what_does_not_grow_yet_is_tried_in_twice_the_size() -> None:
-    assert rows_within(GB, Need(8, 500), Need(16, 500)) == 32
+    assert extrapolate_rows(GB, MemoryMeasurement(8, 500), MemoryMeasurement(16, 500)) == 32
 
 
 class Device:
@@ -58,7 +58,7 @@ class Device:
     def need(self, rows: int) -> int:
         return int(self.fixed + self.a_row * rows + min(self.at_most, self.a_row * rows))
 
-    def rehearse(self, rows: int) -> int | None:
+    def probe(self, rows: int) -> int | None:
         self.tried.append(rows)
         return self.need(rows) if self.need(rows) <= self.memory else None
 
@@ -76,8 +76,8 @@ def test_a_batch_fills_nine_tenths_of_the_memory(
     memory: float, fixed: float, a_row: float, at_most: float
 ) -> None:
     device = Device(memory, fixed, a_row, at_most)
-    rows = largest_rows(device.rehearse, device.memory, most=10**6)
-    assert rows in device.tried, "it was rehearsed"
+    rows = find_largest_rows(device.probe, device.memory, most=10**6)
+    assert rows in device.tried, "it was probed"
     assert device.need(rows) <= 0.93 * memory
     assert device.need(int(rows * 1.04) + 1) > 0.9 * memory, "not much more would have fitted"
     assert len(device.tried) <= 8
@@ -87,32 +87,32 @@ def test_a_size_that_should_fit_and_does_not_is_reduced() -> None:
     device = Device(100 * GB, 0, GB)
 
     def cliff(rows: int) -> int | None:  # memory in pieces: above 60 rows nothing is found
-        return None if rows > 60 else device.rehearse(rows)
+        return None if rows > 60 else device.probe(rows)
 
-    assert 54 <= largest_rows(cliff, device.memory, most=10**6) <= 60
+    assert 54 <= find_largest_rows(cliff, device.memory, most=10**6) <= 60
 
 
 def test_no_more_rows_are_taken_than_can_be_counted() -> None:
     device = Device(100 * GB, 0, GB)
-    assert largest_rows(device.rehearse, device.memory, most=33) == 33
-    assert largest_rows(device.rehearse, device.memory, most=3) == 3
+    assert find_largest_rows(device.probe, device.memory, most=33) == 33
+    assert find_largest_rows(device.probe, device.memory, most=3) == 3
     assert max(device.tried) == 33
 
 
 def test_few_rows_are_found_too() -> None:
-    assert largest_rows(Device(10 * GB, GB, 4 * GB).rehearse, 10 * GB, most=100) == 2
-    assert largest_rows(Device(10 * GB, GB, 8 * GB).rehearse, 10 * GB, most=100) == 1
-    assert largest_rows(Device(10 * GB, GB, 10 * GB).rehearse, 10 * GB, most=100) == 0
+    assert find_largest_rows(Device(10 * GB, GB, 4 * GB).probe, 10 * GB, most=100) == 2
+    assert find_largest_rows(Device(10 * GB, GB, 8 * GB).probe, 10 * GB, most=100) == 1
+    assert find_largest_rows(Device(10 * GB, GB, 10 * GB).probe, 10 * GB, most=100) == 0
 
 
 def test_slices_are_doubled_until_one_fits() -> None:
-    assert enough_slices(Device(40, 0, 1).rehearse, rows=100, slices=1) == 4
-    assert enough_slices(Device(200, 0, 1).rehearse, rows=100, slices=2) == 2
-    assert enough_slices(Device(1, 0, 1).rehearse, rows=100, slices=1) == 100
-    assert enough_slices(Device(0, 0, 1).rehearse, rows=100, slices=1) == 0
+    assert find_slices(Device(40, 0, 1).probe, rows=100, slices=1) == 4
+    assert find_slices(Device(200, 0, 1).probe, rows=100, slices=2) == 2
+    assert find_slices(Device(1, 0, 1).probe, rows=100, slices=1) == 100
+    assert find_slices(Device(0, 0, 1).probe, rows=100, slices=1) == 0
 
 
-# --- settling a run ---
+# --- planning a run ---
 
 
 @pytest.fixture
@@ -120,9 +120,9 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> Device:
     """A GPU that takes 40 rows of the tiny model, 36 of them in nine tenths."""
     device = Device(40 * GB, 0, GB)
     monkeypatch.setattr(
-        planner, "_peak", lambda stepper, batch: device.rehearse(len(batch.source_ids))
+        planner, "_peak_memory", lambda stepper, batch: device.probe(len(batch.source_ids))
     )
-    monkeypatch.setattr(planner, "_memory", lambda stepper: device.memory)
+    monkeypatch.setattr(planner, "_available_memory", lambda stepper: device.memory)
     return device
 
 
@@ -132,7 +132,7 @@ def stepper(config: Config, ranks: Ranks | None = None) -> Any:
     return SimpleNamespace(
         device=torch.device("cuda", 0),
         ranks=ranks,
-        ration=Ration(config.training.accumulate, ranks, sharded=False),
+        oom_retry=OomRetry(config.training.accumulate, ranks, sharded=False),
         model=SimpleNamespace(targets=330),
     )
 
@@ -143,24 +143,24 @@ SHAPE = (8, 64, 60)
 def test_auto_becomes_a_number_of_tokens(tiny: Config, gpu: Device) -> None:
     said: list[str] = []
     config = tiny.overridden(["training.batch_tokens=auto", "training.accumulate=2"])
-    settled = settle(config, stepper(config), SHAPE, said.append)
-    assert settled.training.batch_tokens == 36 * 2 * 64, "rows, slices, positions of a row"
+    planned = plan_memory(config, stepper(config), SHAPE, said.append)
+    assert planned.training.batch_tokens == 36 * 2 * 64, "rows, slices, positions of a row"
     assert said == ["training.batch_tokens = 4,608: what fits in the memory"]
-    assert settled == config.overridden(["training.batch_tokens=4608"]), "nothing else changes"
+    assert planned == config.overridden(["training.batch_tokens=4608"]), "nothing else changes"
 
 
 def test_a_batch_that_fits_is_left_alone(tiny: Config, gpu: Device) -> None:
     said: list[str] = []
     made = stepper(tiny)
-    assert settle(tiny, made, SHAPE, said.append) == tiny
-    assert (made.ration.slices, said, gpu.tried) == (1, [], [8])
+    assert plan_memory(tiny, made, SHAPE, said.append) == tiny
+    assert (made.oom_retry.slices, said, gpu.tried) == (1, [], [8])
 
 
 def test_a_batch_that_does_not_is_cut_before_the_first_step(tiny: Config, gpu: Device) -> None:
     said: list[str] = []
     made = stepper(tiny)
-    assert settle(tiny, made, (100, 64, 60), said.append) == tiny
-    assert made.ration.slices == 4
+    assert plan_memory(tiny, made, (100, 64, 60), said.append) == tiny
+    assert made.oom_retry.slices == 4
     assert said == ["to fit in the memory, each batch is computed in 4 slices"]
 
 
@@ -171,7 +171,7 @@ def test_when_nothing_fits_the_error_says_what_was_tried_and_what_to_do(
     gpu.memory = GB // 2
     config = tiny.overridden([f"training.batch_tokens={tokens}"])
     with pytest.raises(ConfigError) as caught:
-        settle(config, stepper(config), SHAPE, lambda message: None)
+        plan_memory(config, stepper(config), SHAPE, lambda message: None)
     assert str(caught.value) == (
         "in 0.5 GB of GPU memory not even one row of 64 source and 60 target positions fits beside "
         "the model; lower data.row_length and data.max_length, choose a smaller model, or give it "
@@ -185,8 +185,8 @@ def test_ranks_agree_on_what_fits_the_smallest(
     devices = [Device(40 * GB, 0, GB), Device(30 * GB, 0, 1.5 * GB)]
     monkeypatch.setattr(
         planner,
-        "_peak",
-        lambda stepper, batch: devices[stepper.ranks.rank].rehearse(len(batch.source_ids)),
+        "_peak_memory",
+        lambda stepper, batch: devices[stepper.ranks.rank].probe(len(batch.source_ids)),
     )
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (0, 0))
     monkeypatch.setattr(torch.cuda, "memory_reserved", lambda device: devices[device.index].memory)
@@ -195,30 +195,30 @@ def test_ranks_agree_on_what_fits_the_smallest(
     def plan(ranks: Ranks) -> Config:
         made = stepper(config, ranks)
         made.device = torch.device("cuda", ranks.rank)
-        return settle(config, made, SHAPE, lambda message: None)
+        return plan_memory(config, made, SHAPE, lambda message: None)
 
-    first, second = on_ranks(2, plan)
+    first, second = run_on_ranks(2, plan)
     assert isinstance(first, Config), first
     assert first == second
     assert first.training.tokens == 18 * 2 * 64, "rows, ranks, positions of a row"
 
 
-def test_a_rehearsal_leaves_no_trace(tiny: Config) -> None:
+def test_a_memory_probe_leaves_no_trace(tiny: Config) -> None:
     torch.manual_seed(1)
     model = build(tiny.model, 330)
     made = Stepper(tiny, model, torch.device("cpu"), Ranks())
     weights = [p.detach().clone() for p in model.parameters()]
     drawn = torch.get_rng_state()
-    made.rehearse(full_batch(4, 64, 60, 330))
+    made.probe_memory(make_full_batch(4, 64, 60, 330))
     assert torch.equal(torch.get_rng_state(), drawn)
     assert all(p.grad is None for p in model.parameters())
     assert all(torch.equal(p, w) for p, w in zip(model.parameters(), weights, strict=True))
-    assert made.sums.tolist() == [0, 0]
-    assert list(made.finished()) == []
+    assert made.loss_sums.tolist() == [0, 0]
+    assert list(made.take_results()) == []
 
 
 def test_a_full_batch_has_no_padding() -> None:
-    batch = full_batch(3, 10, 7, vocabulary=50)
+    batch = make_full_batch(3, 10, 7, vocabulary=50)
     assert batch.source_tokens == 30
     assert batch.target_tokens == 21
     assert all(array.dtype == np.int32 for array in batch.arrays())
@@ -229,9 +229,9 @@ def test_on_a_cpu_auto_is_a_fixed_number_which_the_run_keeps(
 ) -> None:
     config = tiny.overridden(["training.batch_tokens=auto", "training.steps=2"])
     fit(config, prepared, tmp_path / "run", quiet=True)
-    settled = Config.load(tmp_path / "run/config.toml")
-    assert settled.training.batch_tokens == 4096
-    with pytest.raises(ConfigError, match="is settled when a run begins; resume it without"):
+    planned = Config.load(tmp_path / "run/config.toml")
+    assert planned.training.batch_tokens == 4096
+    with pytest.raises(ConfigError, match="is fixed when a run begins; resume it without"):
         fit(config, prepared, tmp_path / "run", resume=True, quiet=True)
 
 
@@ -239,4 +239,4 @@ def test_auto_is_never_less_than_a_row_for_every_slice(tiny: Config) -> None:
     config = tiny.overridden(["training.batch_tokens=auto", "training.accumulate=100"])
     made = stepper(config)
     made.device = torch.device("cpu")
-    assert settle(config, made, SHAPE, print).training.tokens == 6400
+    assert plan_memory(config, made, SHAPE, print).training.tokens == 6400

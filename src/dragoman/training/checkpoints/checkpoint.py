@@ -1,8 +1,9 @@
-"""Checkpoints: everything a run is, in one directory that is there whole or not at all.
+"""Checkpoints: everything a run needs to go on, in a directory that is complete or not there.
 
 ``checkpoints/step-00001000/`` holds the weights, the optimiser's moments, the moving average if
-there is one and the random generators, in a shard a rank; and ``state.json``: progress, data
-position, and the index of the shards. How one is written is in saving.py.
+there is one and the states of the random generators, in one shard a rank; and ``state.json``: the
+training state (step, data position, best score, …) and the index of the shards. How a checkpoint is
+written is in writer.py.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import json
 import re
 import shutil
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,147 +23,150 @@ from torch import Tensor, nn
 
 from dragoman.data.batching.batches import Position
 from dragoman.errors import DataError, DragomanError, ModelError, TrainingError
-from dragoman.models.weights import check_shapes, get_weights, read_tensors
-from dragoman.system.atomic_files import TEMPORARY, write_synced
-from dragoman.training.checkpoints.shards import Index, Part, Shards, whole
+from dragoman.models.weights import check_shapes, get_weights
+from dragoman.system.atomic_files import TEMPORARY_PREFIX, write_synced
+from dragoman.training.checkpoints.shards import Index, LocalRows, ShardReader, all_rows
 from dragoman.training.optimizers import Adam, MovingAverage
 
 __all__ = [
-    "STATE",
+    "GENERATORS",
+    "STATE_FILE",
     "Checkpoint",
-    "Progress",
-    "average_weights",
+    "TrainingState",
     "checkpoint_path",
+    "checkpoint_step",
     "list_checkpoints",
-    "newest_sound_checkpoint",
-    "prune",
-    "run_state",
-    "sound_checkpoints",
-    "step_of",
-    "write_state",
+    "newest_valid_checkpoint",
+    "prune_checkpoints",
+    "training_tensors",
+    "valid_checkpoints",
+    "write_state_file",
 ]
 
-STATE = "state.json"
+STATE_FILE = "state.json"
 FORMAT = 1
 WEIGHTS, OPTIMIZER, AVERAGE, GENERATORS = "weights/", "optimizer/", "average/", "generators/"
 
 
 @dataclass(slots=True)
-class Progress:
-    """How far a run has come."""
+class TrainingState:
+    """Hold how far a run has come: all that a checkpoint saves beside tensors.
+
+    The names of the fields are the keys in ``state.json``.
+    """
 
     step: int = 0
     position: Position = field(default_factory=Position)
     seconds: float = 0.0
-    """Time spent training, over all the times it was started."""
+    """This is the time spent training, over all the times the run was started."""
     target_tokens: int = 0
     best_score: float | None = None
     best_step: int = 0
     validations_without_gain: int = 0
     bad_steps: int = 0
-    """Steps in a row that were skipped."""
+    """This counts the skipped steps in a row."""
     validation_due: bool = False
-    """Whether a signal broke off the validation of this step."""
+    """This is True if a signal interrupted the validation of this step."""
     metrics_bytes: int = 0
-    """Length of metrics.jsonl: what a killed run wrote after its checkpoint is cut off."""
+    """This is the length of metrics.jsonl: lines written after the checkpoint are cut off."""
     threads: int = 0
-    """CPU threads of arithmetic; another number changes the last bits."""
+    """This counts the CPU threads of arithmetic; another number changes the last bits."""
     ranks: int = 1
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON holds it."""
+        """Return the state as ``state.json`` holds it."""
         return dataclasses.asdict(self)
 
     @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Progress:
-        """What `to_dict` gave."""
+    def from_dict(cls, values: dict[str, Any]) -> TrainingState:
+        """Return the state that `to_dict` made these values of."""
         return cls(**{**values, "position": Position.from_dict(values["position"])})
 
 
-def run_state(
+def training_tensors(
     model: nn.Module,
     optimizer: Adam,
     average: MovingAverage | None,
-    part: Callable[[Tensor], Part] = whole,
-) -> dict[str, Part]:
-    """Every tensor that training changes, by name: the run's own, to be saved or to be filled.
+    local_rows: Callable[[Tensor], LocalRows] = all_rows,
+) -> dict[str, LocalRows]:
+    """Return every tensor that training changes, by name: the run's own, to be saved or filled.
 
-    `part` tells which rows of a tensor this rank holds, where ranks share it out.
+    `local_rows` tells which rows of a tensor this rank holds, where the ranks share it.
     """
     weights = get_weights(model)
     tensors = {WEIGHTS + name: tensor for name, tensor in weights.items()}
-    tensors |= {OPTIMIZER + name: tensor for name, tensor in optimizer.tensors().items()}
+    tensors |= {OPTIMIZER + name: tensor for name, tensor in optimizer.state_tensors().items()}
     if average is not None:
         tensors |= {AVERAGE + n: t for n, t in zip(weights, average.average, strict=True)}
-    return {name: part(tensor) for name, tensor in tensors.items()}
+    return {name: local_rows(tensor) for name, tensor in tensors.items()}
 
 
 # --- one checkpoint ---
 
 
-def write_state(directory: Path, progress: Progress, index: Index) -> None:
-    """Bring progress and index to the disk, with a checksum over both."""
-    state = {"format": FORMAT, "progress": progress.to_dict(), **index}
-    write_synced(directory / STATE, _render({"crc32": _crc32(state), **state}))
+def write_state_file(directory: Path, state: TrainingState, index: Index) -> None:
+    """Write the training state and the index to the disk, with a checksum over both."""
+    content = {"format": FORMAT, "progress": state.to_dict(), **index}
+    write_synced(directory / STATE_FILE, _render({"crc32": _crc32(content), **content}))
 
 
 class Checkpoint:
-    """A checkpoint on disk, its index read; tensors are read when they are asked for."""
+    """Open a checkpoint on disk: its index is read at once, its tensors when they are needed."""
 
     def __init__(self, path: Path) -> None:
         try:
-            state = json.loads((path / STATE).read_text(encoding="utf-8"))
-            version, checksum = int(state["format"]), state.pop("crc32")
+            content = json.loads((path / STATE_FILE).read_text(encoding="utf-8"))
+            version, checksum = int(content["format"]), content.pop("crc32")
         except (OSError, ValueError, KeyError, TypeError):
             raise ModelError(f"{path}: not a checkpoint of this version of Dragoman") from None
-        if version > FORMAT:  # whole, so that there is nothing to fall back from
+        if version > FORMAT:  # not damaged, so no reason to fall back to an older one
             raise TrainingError(
                 f"{path}: made by a newer Dragoman (format {version}, this one reads {FORMAT}); "
                 "update Dragoman"
             )
-        if _crc32(state) != checksum:
-            raise ModelError(f"{path / STATE}: damaged (its checksum is wrong)")
+        if _crc32(content) != checksum:
+            raise ModelError(f"{path / STATE_FILE}: damaged (its checksum is wrong)")
         try:
-            self.progress = Progress.from_dict(state["progress"])
-            self.shards = Shards(path, state)
+            self.state = TrainingState.from_dict(content["progress"])
+            self.shards = ShardReader(path, content)
         except (ValueError, KeyError, TypeError, DataError):
             raise ModelError(f"{path}: not a checkpoint of this version of Dragoman") from None
         self.path = path
 
-    def fill(self, state: Mapping[str, Part]) -> None:
-        """Copy what was saved into the tensors of a run: of each, the rows that it has there."""
-        kinds = {name.partition("/")[0] + "/" for name in state}
+    def load_into(self, tensors: Mapping[str, LocalRows]) -> None:
+        """Copy the saved values into the tensors of a run: of each, the rows this rank holds."""
+        kinds = {name.partition("/")[0] + "/" for name in tensors}
         if AVERAGE in kinds and not self.shards.shapes(AVERAGE):
             raise TrainingError(f"{self.path}: has no moving average; resume with training.ema=0")
-        found = {n: shape for kind in kinds for n, shape in self.shards.shapes(kind).items()}
-        check_shapes(found, {n: part.shape for n, part in state.items()}, where=str(self.path))
+        saved = {n: shape for kind in kinds for n, shape in self.shards.shapes(kind).items()}
+        check_shapes(saved, {n: rows.shape for n, rows in tensors.items()}, where=str(self.path))
         with torch.no_grad():
-            for name, part in state.items():
-                part.tensor.copy_(self.shards.rows(name, part.first, part.stop))
+            for name, rows in tensors.items():
+                rows.tensor.copy_(self.shards.read_rows(name, rows.start, rows.stop))
 
-    def generators(self, rank: int) -> dict[str, Tensor]:
-        """The random generators of a rank, by kind; none if there was no such rank."""
+    def read_generators(self, rank: int) -> dict[str, Tensor]:
+        """Return the states of a rank's random generators, by kind; none if it had no such rank."""
         found = {}
         for name in self.shards.shapes(GENERATORS):
             kind, owner = name.removeprefix(GENERATORS).split("/")
             if owner == str(rank):
-                found[kind] = self.shards.rows(name)
+                found[kind] = self.shards.read_rows(name)
         return found
 
-    def weights(self) -> dict[str, Tensor]:
-        """Its moving average, or its weights if it has none."""
+    def read_weights(self) -> dict[str, Tensor]:
+        """Return the moving average of the weights, or the weights if there is none."""
         kind = AVERAGE if self.shards.shapes(AVERAGE) else WEIGHTS
-        return {n.removeprefix(kind): tensor for n, tensor in self.shards.all(kind).items()}
+        return {n.removeprefix(kind): tensor for n, tensor in self.shards.read_all(kind).items()}
 
 
-def _crc32(state: Mapping[str, Any]) -> int:
-    return zlib.crc32(json.dumps(state).encode())
+def _crc32(content: Mapping[str, Any]) -> int:
+    return zlib.crc32(json.dumps(content).encode())
 
 
-def _render(state: Mapping[str, Any]) -> str:
-    """JSON with a line for each thing a person may look for."""
+def _render(content: Mapping[str, Any]) -> str:
+    """Return JSON with a line for each entry that a person may look for."""
     sections = []
-    for key, value in state.items():
+    for key, value in content.items():
         text = json.dumps(value)
         if isinstance(value, dict):
             lines = [f"    {json.dumps(k)}: {json.dumps(v)}" for k, v in value.items()]
@@ -175,103 +179,78 @@ def _render(state: Mapping[str, Any]) -> str:
 
 
 def checkpoint_path(run: Path, step: int) -> Path:
-    """Where the checkpoint of a step is."""
+    """Return where the checkpoint of a step is."""
     return run / "checkpoints" / f"step-{step:08d}"
 
 
-def list_checkpoints(run: Path) -> list[Path]:
-    """Every checkpoint of a run, oldest first; a copy of another name is not one of them."""
-    found = (run / "checkpoints").glob("step-*")
-    return sorted((path for path in found if step_of(path) >= 0), key=step_of)
-
-
-def step_of(path: Path) -> int:
-    """The step of a checkpoint, by its name; -1 if it is none."""
+def checkpoint_step(path: Path) -> int:
+    """Return the step of a checkpoint, by its name; -1 if the name is not that of a checkpoint."""
     digits = re.fullmatch(r"step-(\d+)", path.name)
     return int(digits[1]) if digits else -1
 
 
-def sound_checkpoints(
-    run: Path, most: int, say: Callable[[str], None], *, up_to: int | None = None
-) -> list[Path]:
-    """The last checkpoints that are whole, at most so many, oldest first.
+def list_checkpoints(run: Path) -> list[Path]:
+    """Return every checkpoint of a run, oldest first; copies with other names are left out."""
+    found = (run / "checkpoints").glob("step-*")
+    return sorted((path for path in found if checkpoint_step(path) >= 0), key=checkpoint_step)
 
-    Every byte is read. A damaged one is passed over, and that is said.
+
+def valid_checkpoints(
+    run: Path, most: int, show_message: Callable[[str], None], *, up_to: int | None = None
+) -> list[Path]:
+    """Return the last checkpoints that are undamaged, at most `most`, oldest first.
+
+    Every byte is read. A damaged one is passed over with a message.
     """
     found: list[Path] = []
     for path in reversed(list_checkpoints(run)):
         if len(found) == most:
             break
-        if up_to is not None and step_of(path) > up_to:
+        if up_to is not None and checkpoint_step(path) > up_to:
             continue
         try:
             Checkpoint(path).shards.verify()
         except ModelError as error:
-            say(f"{error}; falling back to the checkpoint before it")
+            show_message(f"{error}; falling back to the checkpoint before it")
         else:
             found.insert(0, path)
     return found
 
 
-def newest_sound_checkpoint(run: Path, say: Callable[[str], None]) -> Path:
-    """The last checkpoint that is whole."""
+def newest_valid_checkpoint(run: Path, show_message: Callable[[str], None]) -> Path:
+    """Return the last checkpoint that is undamaged, or raise TrainingError if there is none."""
     if not list_checkpoints(run):
         raise TrainingError(f"{run}: no checkpoint to resume from; start the run again")
-    if not (found := sound_checkpoints(run, 1, say)):
+    if not (found := valid_checkpoints(run, 1, show_message)):
         raise TrainingError(f"{run}: every checkpoint is damaged; start the run again")
     return found[0]
 
 
-def prune(run: Path, keep: int, newest: int) -> None:
-    """Remove all but the last checkpoints up to step `newest`.
+def prune_checkpoints(run: Path, keep: int, newest: int) -> None:
+    """Remove all but the last `keep` checkpoints up to step `newest`.
 
-    Damaged ones do not count, as far as that shows without reading them. What is newer is of a
-    future that was passed over when the run fell back.
+    Damaged ones do not count, as far as their sizes show it. Checkpoints of later steps are left
+    from before the run fell back to an older one; they are removed too.
     """
     paths = list_checkpoints(run)
-    kept = [path for path in paths if step_of(path) <= newest and _looks_whole(path)][-keep:]
+    older = [path for path in paths if checkpoint_step(path) <= newest]
+    kept = [path for path in older if _has_expected_sizes(path)][-keep:]
     for path in paths:
-        if kept and not step_of(kept[0]) <= step_of(path) <= newest:
+        if kept and not checkpoint_step(kept[0]) <= checkpoint_step(path) <= newest:
             _remove(path)
 
 
-def _looks_whole(path: Path) -> bool:
+def _has_expected_sizes(path: Path) -> bool:
     try:
-        Checkpoint(path).shards.verify(thoroughly=False)
+        Checkpoint(path).shards.verify(checksums=False)
     except DragomanError:
         return False
     return True
 
 
 def _remove(path: Path) -> None:
-    # A rename first: what remains of a killed removal does not look like a checkpoint.
-    doomed = path.with_name(TEMPORARY + path.name)
+    # A rename first: the remains of an interrupted removal must not look like a checkpoint.
+    doomed = path.with_name(TEMPORARY_PREFIX + path.name)
     shutil.rmtree(doomed, ignore_errors=True)
     path.rename(doomed)
     shutil.rmtree(doomed, ignore_errors=True)
-
-
-def average_weights(paths: Sequence[Path]) -> dict[str, Tensor]:
-    """The mean of several checkpoints' or models' weights (§6.1), summed in double precision.
-
-    A checkpoint with a moving average gives that in place of its weights.
-    """
-    total: dict[str, Tensor] = {}
-    for path in paths:
-        weights = _weights(path)
-        if not total:
-            total = {name: tensor.double() for name, tensor in weights.items()}
-            continue
-        if {n: t.shape for n, t in weights.items()} != {n: t.shape for n, t in total.items()}:
-            raise ModelError(f"{path}: not the same model as {paths[0]}; they cannot be averaged")
-        for name, tensor in weights.items():
-            total[name] += tensor.double()
-    return {name: (tensor / len(paths)).float() for name, tensor in total.items()}
-
-
-def _weights(path: Path) -> dict[str, Tensor]:
-    if not (path / STATE).exists():
-        return read_tensors(path / "weights.safetensors")
-    checkpoint = Checkpoint(path)
-    checkpoint.shards.verify()
-    return checkpoint.weights()

@@ -1,8 +1,8 @@
-"""Tensors in shards: each rank writes the rows it holds, any number of ranks can read them.
+"""Tensors in shards: each rank writes the rows it holds, and any number of ranks can read them.
 
 A shard is a safetensors file of one rank. An index says of every tensor its shape and which shard
 holds which rows, and of every shard its size and checksum; docs/checkpoints.md shows one. All
-shards lie in one directory: ranks must share a file system.
+shards lie in one directory, so ranks must share a file system.
 """
 
 from __future__ import annotations
@@ -22,130 +22,141 @@ from torch import Tensor
 from dragoman.errors import ModelError
 from dragoman.models.weights import write_tensors
 
-__all__ = ["Part", "Receipt", "Shards", "make_index", "shard_name", "whole", "write_shard"]
+__all__ = [
+    "Checksum",
+    "Index",
+    "LocalRows",
+    "ShardReader",
+    "all_rows",
+    "build_index",
+    "shard_filename",
+    "write_shard",
+]
 
 Index = dict[str, Any]
+"""This is the part of ``state.json`` that describes the shards: its keys "files" and "tensors"."""
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """The rows of a tensor that a rank holds: from `first` on, of a tensor of this shape."""
+class LocalRows:
+    """Hold the rows of a tensor that this rank has: from row `start` on, of a tensor of `shape`."""
 
     tensor: Tensor
-    first: int
+    start: int
     shape: tuple[int, ...]
 
     @property
     def stop(self) -> int:
-        """The row after its last; a scalar counts as one row."""
-        return self.first + (len(self.tensor) if self.shape else 1)
+        """Return the row after the last one; a scalar counts as one row."""
+        return self.start + (len(self.tensor) if self.shape else 1)
 
     @property
     def is_whole(self) -> bool:
-        """Whether these are all the rows there are."""
+        """Return whether these are all the rows of the tensor."""
         return tuple(self.tensor.shape) == self.shape
 
 
-def whole(tensor: Tensor) -> Part:
-    """A tensor that is not shared out."""
-    return Part(tensor, 0, tuple(tensor.shape))
+def all_rows(tensor: Tensor) -> LocalRows:
+    """Return the rows of a tensor that every rank has whole."""
+    return LocalRows(tensor, 0, tuple(tensor.shape))
 
 
-class Receipt(NamedTuple):
-    """What is needed to know a shard again."""
+class Checksum(NamedTuple):
+    """Hold the size and the CRC-32 of a shard, by which damage to it is detected."""
 
     bytes: int
     crc32: int
 
 
-def shard_name(rank: int) -> str:
-    """The file of a rank."""
+def shard_filename(rank: int) -> str:
+    """Return the name of a rank's shard."""
     return f"rank-{rank:04d}.safetensors"
 
 
-def write_shard(path: Path, parts: Mapping[str, Part]) -> Receipt:
-    """Bring a rank's parts to the disk; the file itself tells which rows they are."""
-    places = {name: [part.first, part.shape] for name, part in parts.items()}
-    tensors = {name: part.tensor for name, part in parts.items()}
-    write_tensors(tensors, path, {"parts": json.dumps(places)})
+def write_shard(path: Path, tensors: Mapping[str, LocalRows]) -> Checksum:
+    """Write a rank's rows to the disk and sync them; the metadata says which rows they are."""
+    places = {name: [rows.start, rows.shape] for name, rows in tensors.items()}
+    values = {name: rows.tensor for name, rows in tensors.items()}
+    write_tensors(values, path, {"parts": json.dumps(places)})
     with path.open("rb") as file:
         os.fsync(file.fileno())
-    return _receipt(path)
+    return _checksum(path)
 
 
-def make_index(directory: Path, receipts: Mapping[str, Receipt]) -> Index:
-    """The index of these shards: every row of every tensor is in one of them."""
+def build_index(directory: Path, checksums: Mapping[str, Checksum]) -> Index:
+    """Return the index of these shards, which must hold every row of every tensor once."""
     tensors: dict[str, Any] = {}
-    for file in receipts:
+    for file in checksums:
         with safe_open(directory / file, framework="pt") as shard:
-            for name, (first, shape) in json.loads(shard.metadata()["parts"]).items():
-                piece = shard.get_slice(name)
-                rows = piece.get_shape()[0] if shape else 1
-                entry = {"shape": shape, "dtype": piece.get_dtype(), "rows": []}
-                tensors.setdefault(name, entry)["rows"].append([file, first, first + rows])
+            for name, (start, shape) in json.loads(shard.metadata()["parts"]).items():
+                saved = shard.get_slice(name)
+                rows = saved.get_shape()[0] if shape else 1
+                entry = {"shape": shape, "dtype": saved.get_dtype(), "rows": []}
+                tensors.setdefault(name, entry)["rows"].append([file, start, start + rows])
     for name, entry in tensors.items():
-        entry["rows"].sort(key=lambda piece: piece[1])
-        assert _covered(entry), f"{name}: rows are missing or twice there: {entry}"
+        entry["rows"].sort(key=lambda rows: rows[1])
+        assert _has_all_rows(entry), f"{name}: rows are missing or saved twice: {entry}"
     return {
-        "files": {file: receipt._asdict() for file, receipt in receipts.items()},
+        "files": {file: checksum._asdict() for file, checksum in checksums.items()},
         "tensors": tensors,
     }
 
 
-class Shards:
-    """Reads tensors back by rows, whoever wrote them."""
+class ShardReader:
+    """Read tensors back by rows, however many ranks wrote them."""
 
     def __init__(self, directory: Path, index: Index) -> None:
         self._directory = directory
-        self._files = {file: Receipt(**receipt) for file, receipt in index["files"].items()}
+        self._checksums = {file: Checksum(**entry) for file, entry in index["files"].items()}
         self._tensors: dict[str, Any] = index["tensors"]
         for name, entry in self._tensors.items():
-            if not _covered(entry) or any(file not in self._files for file, *_ in entry["rows"]):
-                raise ValueError(f"not all rows of {name} are there")
+            files = {file for file, *_ in entry["rows"]}
+            if not _has_all_rows(entry) or not files <= self._checksums.keys():
+                raise ValueError(f"the index does not have all rows of {name}")
         self._open: dict[str, Any] = {}
 
     def shapes(self, prefix: str = "") -> dict[str, tuple[int, ...]]:
-        """The full shape of every tensor whose name begins so."""
+        """Return the full shape of every tensor whose name begins with `prefix`."""
         return {
             name: tuple(entry["shape"])
             for name, entry in self._tensors.items()
             if name.startswith(prefix)
         }
 
-    def rows(self, name: str, start: int = 0, stop: int | None = None) -> Tensor:
-        """Rows from `start` to `stop` of a tensor, by default all."""
+    def read_rows(self, name: str, start: int = 0, stop: int | None = None) -> Tensor:
+        """Return the rows from `start` to `stop` of a tensor, by default all."""
         entry = self._tensors[name]
         if not entry["shape"]:
             return self._read(entry["rows"][0][0], name, None)
         stop = entry["shape"][0] if stop is None else stop
-        pieces = [
+        found = [
             self._read(file, name, slice(max(start, first) - first, min(stop, last) - first))
             for file, first, last in entry["rows"]
             if start < last and first < stop
         ]
-        if not pieces:  # no rows are asked for
+        if not found:  # the caller wants no rows
             return self._read(entry["rows"][0][0], name, slice(0, 0))
-        return pieces[0] if len(pieces) == 1 else torch.cat(pieces)
+        return found[0] if len(found) == 1 else torch.cat(found)
 
-    def all(self, prefix: str = "") -> dict[str, Tensor]:
-        """Every tensor whose name begins so, whole."""
-        return {name: self.rows(name) for name in self.shapes(prefix)}
+    def read_all(self, prefix: str = "") -> dict[str, Tensor]:
+        """Return every tensor whose name begins with `prefix`, whole."""
+        return {name: self.read_rows(name) for name in self.shapes(prefix)}
 
-    def verify(self, *, thoroughly: bool = True) -> None:
-        """Refuse shards that are not as they were written; not `thoroughly`: by their size."""
-        for name, receipt in self._files.items():
+    def verify(self, *, checksums: bool = True) -> None:
+        """Raise ModelError if a shard is damaged; without `checksums`, go by its size."""
+        for name, expected in self._checksums.items():
             path = self._directory / name
             try:
-                found = _receipt(path) if thoroughly else Receipt(path.stat().st_size, 0)
+                found = _checksum(path) if checksums else Checksum(path.stat().st_size, 0)
             except FileNotFoundError:
                 raise ModelError(f"{path}: no such file; the checkpoint is incomplete") from None
             except OSError as error:
                 raise ModelError(f"{path}: cannot be read ({error.strerror})") from None
-            if found.bytes != receipt.bytes:
+            if found.bytes != expected.bytes:
                 raise ModelError(
-                    f"{path}: damaged ({found.bytes:,} bytes of {receipt.bytes:,} are there)"
+                    f"{path}: damaged (it has {found.bytes:,} of {expected.bytes:,} bytes)"
                 )
-            if thoroughly and found != receipt:
+            if checksums and found != expected:
                 raise ModelError(f"{path}: damaged (its checksum is wrong)")
 
     def _read(self, file: str, name: str, rows: slice | None) -> Tensor:
@@ -162,21 +173,21 @@ class Shards:
         return tensor
 
 
-def _covered(entry: Mapping[str, Any]) -> bool:
-    """Whether the pieces, in their order, are all rows once."""
-    shape, pieces = entry["shape"], entry["rows"]
+def _has_all_rows(entry: Mapping[str, Any]) -> bool:
+    """Return whether an index entry lists all rows of its tensor once, in order."""
+    shape, ranges = entry["shape"], entry["rows"]
     row = 0
-    for _, first, stop in pieces:
+    for _, first, stop in ranges:
         if first != row:
             return False
         row = stop
-    return bool(pieces) and row == (shape[0] if shape else 1)
+    return bool(ranges) and row == (shape[0] if shape else 1)
 
 
-def _receipt(path: Path) -> Receipt:
-    size, checksum = 0, 0
+def _checksum(path: Path) -> Checksum:
+    size, crc32 = 0, 0
     with path.open("rb") as file:
         while block := file.read(1 << 20):
             size += len(block)
-            checksum = zlib.crc32(block, checksum)
-    return Receipt(size, checksum)
+            crc32 = zlib.crc32(block, crc32)
+    return Checksum(size, crc32)

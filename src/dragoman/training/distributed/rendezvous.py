@@ -1,10 +1,10 @@
-"""Where ranks find each other: a store that all can reach, under a name no one has used before.
+"""How ranks find each other: a store that all can reach, and a key prefix no one used before.
 
 torchrun keeps one store for all starts of a job, and what the last start wrote is still there:
 addresses of processes that are gone. Its count of restarts tells starts apart on one machine, but
-not on several, where each counts its own. So ranks first agree on a name: each says a word that
-nobody has said before, the first one makes a name of the words, and it holds when everybody has
-found the own word in it.
+not on several, where each counts its own. So the ranks first agree on an id of this start: each
+writes a random token, the first rank makes an id of all tokens, and the id is valid once every rank
+has found its own token in it.
 """
 
 from __future__ import annotations
@@ -19,45 +19,46 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, Protocol, Self, cast
 
+from dragoman.training.run_file import RunFile
+
 __all__ = [
     "Store",
-    "address",
-    "agree_on_name",
-    "job",
-    "meet",
-    "restarted",
+    "agree_on_start_id",
+    "connect_store",
+    "is_restart_of",
+    "job_id",
+    "store_address",
 ]
 
-
-PAUSE = 0.05
+POLL_SECONDS = 0.05
 
 
 class Store(Protocol):
-    """Keys and values that ranks share; what fails is a RuntimeError."""
+    """Share keys and values between ranks; failures are RuntimeErrors."""
 
     def set(self, key: str, value: str) -> None:
-        """Keep a value, in place of what was there."""
+        """Set a key to a value, in place of what was there."""
 
     def get(self, key: str) -> bytes:
-        """The value of a key that is there."""
+        """Return the value of a key that is there."""
 
     def check(self, keys: list[str]) -> bool:
-        """Whether all of the keys are there."""
+        """Return whether all of the keys are there."""
 
     def compare_set(self, key: str, expected: str, value: str) -> bytes:
-        """Keep a value where nothing is and nothing is expected; what is there then."""
+        """Set a key that is not there, if `expected` is empty; return its value after that."""
 
     def clone(self) -> Self:
-        """The same, for another thread."""
+        """Return the same store, for another thread."""
 
 
-def address() -> str:
-    """Where the store is, as torchrun tells."""
+def store_address() -> str:
+    """Return the address of the store, as torchrun gives it."""
     return f"{os.environ.get('MASTER_ADDR')}:{os.environ.get('MASTER_PORT')}"
 
 
-def meet(rank: int, world: int, timeout: float) -> Store:
-    """The store of this start of a job, where nothing is yet; waits for all ranks."""
+def connect_store(rank: int, world_size: int, timeout: float) -> Store:
+    """Wait for all ranks, and return a store for this start of the job, which is still empty."""
     from torch.distributed import PrefixStore, TCPStore  # type: ignore[attr-defined]
 
     host, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
@@ -69,55 +70,51 @@ def meet(rank: int, world: int, timeout: float) -> Store:
         timeout=timedelta(seconds=timeout),
         wait_for_workers=False,
     )
-    return cast(Store, PrefixStore(agree_on_name(store, rank, world, timeout), store))
+    return cast(Store, PrefixStore(agree_on_start_id(store, rank, world_size, timeout), store))
 
 
-def agree_on_name(store: Store, rank: int, world: int, timeout: float) -> str:
-    """A name that all ranks of this start, and no others, come to know."""
-    word, others = str(uuid.uuid4()), [r for r in range(world) if r]
-    store.set(f"word/{rank}", word)
+def agree_on_start_id(store: Store, rank: int, world_size: int, timeout: float) -> str:
+    """Return an id that all ranks of this start, and no others, know."""
+    token, ranks = str(uuid.uuid4()), range(world_size)
+    store.set(f"token/{rank}", token)
     deadline = time.monotonic() + timeout
     while time.monotonic() < deadline:
-        if rank == 0 and store.check([f"word/{r}" for r in range(world)]):
-            words = [store.get(f"word/{r}").decode() for r in range(world)]
-            name = hashlib.sha256("".join(words).encode()).hexdigest()
-            store.set("name", json.dumps([name, words]))
-            if store.check([f"{name}/heard/{r}" for r in others]):
-                store.set(f"{name}/holds", "")
-                return name
-        elif rank and store.check(["name"]):
-            name, words = json.loads(store.get("name"))
-            if rank < len(words) and words[rank] == word:
-                store.set(f"{name}/heard/{rank}", "")
-                if store.check([f"{name}/holds"]):
-                    return str(name)
-        time.sleep(PAUSE)
-    raise RuntimeError("some did not come")
+        if rank == 0 and store.check([f"token/{r}" for r in ranks]):
+            tokens = [store.get(f"token/{r}").decode() for r in ranks]
+            start_id = hashlib.sha256("".join(tokens).encode()).hexdigest()
+            store.set("start", json.dumps([start_id, tokens]))
+            if store.check([f"{start_id}/seen/{r}" for r in ranks[1:]]):
+                store.set(f"{start_id}/valid", "")
+                return start_id
+        elif rank and store.check(["start"]):
+            start_id, tokens = json.loads(store.get("start"))
+            if rank < len(tokens) and tokens[rank] == token:
+                store.set(f"{start_id}/seen/{rank}", "")
+                if store.check([f"{start_id}/valid"]):
+                    return str(start_id)
+        time.sleep(POLL_SECONDS)
+    raise RuntimeError("timed out waiting for the other ranks")
 
 
-# PART training.restart: Knowing that torchrun has started this command again after a failure
-# (``--max-restarts``).
+# --- restarts by torchrun (--max-restarts) ---
 
 
-def job() -> str:
-    """What all starts of one job have in common; empty without torchrun."""
+def job_id() -> str:
+    """Return what identifies a torchrun job over all its starts; empty without torchrun."""
     name = os.environ.get("TORCHELASTIC_RUN_ID", "")
-    # Without a name of its own, a job is known by the torchrun that started this process.
+    # A job without a name is identified by the torchrun process that started this one.
     return f"{socket.gethostname()}:{os.getppid()}" if name == "none" else name
 
 
-def restarted(run: Path) -> bool:
-    """Whether an earlier start of this very job began the run.
+def is_restart_of(run: Path) -> bool:
+    """Return whether this process is a restart of the very job that began the run.
 
-    A run that was there before is another matter: the first start has refused to touch it, and
-    torchrun tries again whatever the reason was.
+    A run that was there before the job must not be resumed: the first start has refused to touch
+    it, and torchrun starts again whatever the reason was.
     """
     if int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) == 0:
         return False
     if int(os.environ.get("RANK", "0")) != 0:
         return True  # the first rank decides: the others cannot go on without it
-    try:
-        began = json.loads((run / "run.json").read_text(encoding="utf-8"))["job"]
-    except (OSError, ValueError, KeyError, TypeError):
-        return False
-    return bool(began == job())
+    run_file = RunFile.read(run)
+    return run_file is not None and run_file.job == job_id()

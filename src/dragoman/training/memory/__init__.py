@@ -1,1 +1,1 @@
-"""Memory: planned before the first step, and survived when it runs out."""
+"""Memory: planned before the first step, and recovered from when it runs out all the same."""

@@ -1,10 +1,10 @@
-"""Memory, planned before the first step instead of found out in the middle of a run.
+"""Planning memory before the first step, instead of running out of it in the middle of a run.
 
-All batches of a run have one shape, so one step tells what every step needs. On a GPU it is
-rehearsed before the first one: if it does not fit, batches are computed in more slices. With
-``training.batch_tokens = "auto"`` their size is found here too. What a step needs is nearly linear
-in its rows: the line through two sizes tells the largest that should fit, and what is rehearsed
-there gives the next line.
+All batches of a run have one shape, so one step tells what every step needs. On a GPU it is tried
+before the first one: if it does not fit, batches are computed in more slices. With
+``training.batch_tokens = "auto"`` their size is found here too. The memory of a step is nearly
+linear in its rows: the line through two measured sizes predicts the largest that should fit, and
+measuring that one gives the next line.
 """
 
 from __future__ import annotations
@@ -20,159 +20,158 @@ from dragoman.config import Config
 from dragoman.data.batching.batches import Batch
 from dragoman.errors import ConfigError
 from dragoman.system.memory import is_out_of_memory
-from dragoman.training.memory.out_of_memory import nothing_smaller
+from dragoman.training.memory.oom_retry import describe_too_long_row
 from dragoman.training.step import Stepper
 
 __all__ = [
-    "Need",
-    "Rehearsal",
-    "enough_slices",
-    "full_batch",
-    "largest_rows",
-    "rows_within",
-    "settle",
+    "MemoryMeasurement",
+    "MemoryProbe",
+    "extrapolate_rows",
+    "find_largest_rows",
+    "find_slices",
+    "make_full_batch",
+    "plan_memory",
 ]
-
 
 # R rows of a batch, S and T the lengths of its source and target rows
 
-
-SHARE = 0.9
-"""Of the memory there is; the rest is for validating, and for gaps between tensors."""
-NEAR = 1.03
+USABLE_FRACTION = 0.9
+"""This fraction of the memory is used; the rest is for validating, and for fragmentation."""
+TOLERANCE = 1.03
 """A size this near to the next estimate is as good."""
 FIRST_ROWS = 8
-TRIES = 10
+MAX_PROBES = 10
 
-Rehearsal = Callable[[int], int | None]
-"""The most bytes in use while a slice of so many rows is computed; None: there were not enough."""
+MemoryProbe = Callable[[int], int | None]
+"""Such a function returns the peak bytes of a slice of so many rows; None if memory ran out."""
+
+
+def plan_memory(
+    config: Config,
+    stepper: Stepper,
+    shape: tuple[int, int, int],
+    show_message: Callable[[str], None],
+) -> Config:
+    """Return the config with its batch size as a number; on a GPU, make sure that a step fits.
+
+    All ranks call this, and get the same result.
+    """
+    training, world_size = config.training, stepper.ranks.world_size
+    row_length = config.data.row_length
+    if stepper.device.type != "cuda":
+        one_row_each = row_length * training.accumulate * world_size
+        return _with_batch_tokens(config, max(training.tokens, one_row_each))
+    probe, memory = _make_probe(stepper, shape), _available_memory(stepper)
+    R, S, T = shape
+    if training.batch_tokens == "auto":
+        rows = find_largest_rows(probe, memory, most=_max_indexable_rows(config, S, T))
+        _require_one_row(rows, memory, S, T)
+        config = _with_batch_tokens(config, rows * training.accumulate * world_size * row_length)
+        show_message(f"training.batch_tokens = {config.training.tokens:,}: what fits in the memory")
+    else:
+        slices = find_slices(probe, -(-R // world_size), stepper.oom_retry.slices)
+        _require_one_row(slices, memory, S, T)
+        if slices > stepper.oom_retry.slices:
+            show_message(f"to fit in the memory, each batch is computed in {slices} slices")
+        stepper.oom_retry.require_slices(slices)
+    return config
 
 
 @dataclass(frozen=True, slots=True)
-class Need:
-    """What a slice of so many rows was found to need."""
+class MemoryMeasurement:
+    """Hold how many bytes a slice of so many rows was found to need."""
 
     rows: int
     bytes: int
 
 
-def rows_within(memory: float, small: Need, large: Need) -> int:
-    """The most rows that fit in so many bytes, by the line through two sizes."""
+def extrapolate_rows(memory: float, small: MemoryMeasurement, large: MemoryMeasurement) -> int:
+    """Return the most rows that fit in so many bytes, by the line through two measurements."""
     each = (large.bytes - small.bytes) / (large.rows - small.rows)
-    if each <= 0:  # lost among what does not depend on the rows; more of them will show
+    if each <= 0:  # rows are lost among what does not depend on them; more of them will show
         return 2 * large.rows
     return int(large.rows + (memory - large.bytes) / each)
 
 
-def largest_rows(rehearse: Rehearsal, memory: int, most: int) -> int:
-    """The most rows of a slice that fit, and no more than `most`; 0: not even one does."""
-    room = SHARE * memory
-    last, best = None, _first_that_fits(rehearse, room, min(FIRST_ROWS, most))
+def find_largest_rows(probe: MemoryProbe, memory: int, most: int) -> int:
+    """Return the most rows of a slice that fit, at most `most`; 0 if not even one does."""
+    usable = USABLE_FRACTION * memory
+    last, best = None, _halve_until_fits(probe, usable, min(FIRST_ROWS, most))
     if best is None:
         return 0
     rows, too_many = 2 * best.rows, most + 1
-    for _ in range(TRIES):
+    for _ in range(MAX_PROBES):
         rows = min(rows, too_many - 1)
-        if rows < NEAR * best.rows:
+        if rows < TOLERANCE * best.rows:
             break
-        found = rehearse(rows)
-        if found is None or found > room * NEAR:
+        found = probe(rows)
+        if found is None or found > usable * TOLERANCE:
             too_many = rows
             rows = int(0.9 * rows)
         else:
-            last, best = best, Need(rows, found)
-            rows = rows_within(room, last, best)
+            last, best = best, MemoryMeasurement(rows, found)
+            rows = extrapolate_rows(usable, last, best)
     return best.rows
 
 
-def _first_that_fits(rehearse: Rehearsal, room: float, rows: int) -> Need | None:
+def _halve_until_fits(probe: MemoryProbe, usable: float, rows: int) -> MemoryMeasurement | None:
     while rows:
-        if (found := rehearse(rows)) is not None and found <= room:
-            return Need(rows, found)
+        if (found := probe(rows)) is not None and found <= usable:
+            return MemoryMeasurement(rows, found)
         rows //= 2
     return None
 
 
-def enough_slices(rehearse: Rehearsal, rows: int, slices: int) -> int:
-    """In how many slices so many rows fit, no fewer than `slices`; 0: not even one by one."""
-    while rehearse(-(-rows // slices)) is None:
+def find_slices(probe: MemoryProbe, rows: int, slices: int) -> int:
+    """Return in how many slices so many rows fit, at least `slices`; 0 if single rows do not."""
+    while probe(-(-rows // slices)) is None:
         if slices >= rows:
             return 0
         slices = min(2 * slices, rows)
     return slices
 
 
-# PART training.rehearsal: Rehearsing a step, and settling by that what a run can afford: the
-# planner, on a device.
-
-
-# R rows of a batch, S and T the lengths of its source and target rows
-
-
-def settle(
-    config: Config, stepper: Stepper, shape: tuple[int, int, int], say: Callable[[str], None]
-) -> Config:
-    """The config with its batch size as a number; on a GPU, a step of it fits.
-
-    All ranks call this, and come to the same result.
-    """
-    training, world = config.training, stepper.ranks.world
-    a_row = config.data.row_length
-    if stepper.device.type != "cuda":
-        return _with_tokens(config, max(training.tokens, a_row * training.accumulate * world))
-    rehearse, memory = _rehearsal(stepper, shape), _memory(stepper)
-    R, S, T = shape
-    if training.batch_tokens == "auto":
-        rows = largest_rows(rehearse, memory, most=_addressable(config, S, T))
-        _need_one(rows, memory, S, T)
-        config = _with_tokens(config, rows * training.accumulate * world * a_row)
-        say(f"training.batch_tokens = {config.training.tokens:,}: what fits in the memory")
-    else:
-        slices = enough_slices(rehearse, -(-R // world), stepper.ration.slices)
-        _need_one(slices, memory, S, T)
-        if slices > stepper.ration.slices:
-            say(f"to fit in the memory, each batch is computed in {slices} slices")
-        stepper.ration.begin_with(slices)
-    return config
-
-
-def _with_tokens(config: Config, tokens: int) -> Config:
+def _with_batch_tokens(config: Config, tokens: int) -> Config:
     if config.training.batch_tokens != "auto":
         return config
     training = dataclasses.replace(config.training, batch_tokens=tokens)
     return dataclasses.replace(config, training=training)
 
 
-def _need_one(found: int, memory: int, S: int, T: int) -> None:
+def _require_one_row(found: int, memory: int, S: int, T: int) -> None:
     if not found:
-        raise ConfigError(f"in {memory / 2**30:.1f} GB of GPU memory {nothing_smaller(S, T)}")
+        raise ConfigError(f"in {memory / 2**30:.1f} GB of GPU memory {describe_too_long_row(S, T)}")
 
 
-def _addressable(config: Config, S: int, T: int) -> int:
-    """Rows whose widest activations have fewer than 2³¹ elements: kernels count in 32 bits."""
+def _max_indexable_rows(config: Config, S: int, T: int) -> int:
+    """Return how many rows' widest activations have fewer than 2³¹ elements, as kernels need."""
     model = config.model
     widest = max(model.d_ff, model.heads * (2 * model.d_k + model.d_v), model.d_model)
     return (2**31 - 1) // (widest * max(S, T))
 
 
-def _rehearsal(stepper: Stepper, shape: tuple[int, int, int]) -> Rehearsal:
-    """Every rank tries, and all hear of the one in the greatest need."""
+# --- measuring on a device ---
+
+
+def _make_probe(stepper: Stepper, shape: tuple[int, int, int]) -> MemoryProbe:
+    """Return a probe that measures on every rank and returns the largest need of all."""
     _, S, T = shape
 
-    def rehearse(rows: int) -> int | None:
-        peak = _peak(stepper, full_batch(rows, S, T, stepper.model.targets))
-        peaks = [int(t) for t in stepper.ranks.gather(torch.tensor(-1 if peak is None else peak))]
+    def probe(rows: int) -> int | None:
+        peak = _peak_memory(stepper, make_full_batch(rows, S, T, stepper.model.targets))
+        found = stepper.ranks.all_gather(torch.tensor(-1 if peak is None else peak))
+        peaks = [int(t) for t in found]
         return max(peaks) if min(peaks) >= 0 else None
 
-    return rehearse
+    return probe
 
 
-def _peak(stepper: Stepper, batch: Batch) -> int | None:
+def _peak_memory(stepper: Stepper, batch: Batch) -> int | None:
     device = stepper.device
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats(device)
     try:
-        stepper.rehearse(batch)
+        stepper.probe_memory(batch)
         torch.cuda.synchronize(device)
     except Exception as error:
         if not is_out_of_memory(error):
@@ -181,15 +180,15 @@ def _peak(stepper: Stepper, batch: Batch) -> int | None:
     return torch.cuda.max_memory_allocated(device)
 
 
-def _memory(stepper: Stepper) -> int:
-    """What this process has and could have of its device; of all ranks, the least."""
+def _available_memory(stepper: Stepper) -> int:
+    """Return the bytes that this process can have of its device; of all ranks, the fewest."""
     free, _ = torch.cuda.mem_get_info(stepper.device)
-    mine = free + torch.cuda.memory_reserved(stepper.device)
-    return min(int(t) for t in stepper.ranks.gather(torch.tensor(mine)))
+    own = free + torch.cuda.memory_reserved(stepper.device)
+    return min(int(t) for t in stepper.ranks.all_gather(torch.tensor(own)))
 
 
-def full_batch(R: int, S: int, T: int, vocabulary: int) -> Batch:
-    """Rows without padding, a sentence each: no batch of this shape needs more memory."""
+def make_full_batch(R: int, S: int, T: int, vocabulary: int) -> Batch:
+    """Return rows without padding, a sentence each: no batch of this shape needs more memory."""
     draw = np.random.default_rng(0)
 
     def side(length: int) -> list[np.ndarray[tuple[int, ...], np.dtype[np.int32]]]:

@@ -9,13 +9,13 @@ import torch
 
 from dragoman.config import TrainingConfig
 from dragoman.training.optimizers import (
-    MOMENTUM,
+    MUON_MOMENTUM,
     Adam,
     MovingAverage,
     Muon,
     learning_rate,
-    orthogonal,
-    together,
+    orthogonalize,
+    stack_matrices,
 )
 
 
@@ -107,7 +107,7 @@ def test_an_orthogonal_matrix_has_singular_values_near_1() -> None:
     torch.manual_seed(1)
     for shape in ((3, 20, 20), (2, 16, 64), (2, 64, 16)):
         x = torch.randn(*shape)
-        found = orthogonal(x)
+        found = orthogonalize(x)
         assert found.shape == x.shape
         values = torch.linalg.svdvals(found)
         assert values.min() > 0.3
@@ -129,7 +129,7 @@ def test_muon_moves_matrices_by_orthogonal_momentum_and_the_rest_by_adam() -> No
     gradients = [layer.weight.grad.clone() for layer in layers]  # type: ignore[union-attr]
     muon.step(torch.tensor(0.01))
     for i in (0, 1):  # the first momentum is (1 - μ)g, and Nesterov's step g(1 - μ) + μ(1 - μ)g
-        moved = orthogonal(gradients[i][None] * (1 - MOMENTUM) * (1 + MOMENTUM))[0]
+        moved = orthogonalize(gradients[i][None] * (1 - MUON_MOMENTUM) * (1 + MUON_MOMENTUM))[0]
         expected = start[i] * (1 - 0.01 * 0.1) - 0.01 * 0.2 * math.sqrt(6) * moved
         torch.testing.assert_close(layers[i].weight.detach(), expected)
     after = layers[2].weight.detach().clone()
@@ -148,20 +148,20 @@ def test_muon_skips_what_is_not_a_number() -> None:
         parameter.grad = torch.randn_like(parameter)
     muon.step(0.01)
     before = [p.detach().clone() for p in model.parameters()]
-    saved = {name: tensor.clone() for name, tensor in muon.tensors().items()}
+    saved = {name: tensor.clone() for name, tensor in muon.state_tensors().items()}
     assert any("momentum" in name and tensor.any() for name, tensor in saved.items())
     for parameter in model.parameters():
         parameter.grad = torch.full_like(parameter, math.nan)
     muon.step(torch.tensor(0.01), skip=torch.tensor(1.0))
     assert all(torch.equal(a, b) for a, b in zip(before, model.parameters(), strict=True))
-    assert all(torch.equal(saved[name], tensor) for name, tensor in muon.tensors().items())
+    assert all(torch.equal(saved[name], tensor) for name, tensor in muon.state_tensors().items())
 
 
 def test_matrices_end_to_end_are_not_copied() -> None:
     flat = torch.arange(24.0)
     parts = [flat[8 * i : 8 * i + 8].view(2, 4) for i in range(3)]
-    assert together(parts[1:]).data_ptr() == parts[1].data_ptr()
-    assert torch.equal(together(parts[1:]), torch.stack(parts[1:]))
+    assert stack_matrices(parts[1:]).data_ptr() == parts[1].data_ptr()
+    assert torch.equal(stack_matrices(parts[1:]), torch.stack(parts[1:]))
     apart = [parts[0], parts[2]]
-    assert together(apart).data_ptr() != parts[0].data_ptr()
-    assert torch.equal(together(apart), torch.stack(apart))
+    assert stack_matrices(apart).data_ptr() != parts[0].data_ptr()
+    assert torch.equal(stack_matrices(apart), torch.stack(apart))

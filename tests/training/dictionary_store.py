@@ -1,9 +1,9 @@
-"""What ranks meet in, without the network."""
+"""A rendezvous store without the network."""
 
 from __future__ import annotations
 
 
-class Dictionary:
+class DictionaryStore:
     """Does what a TCPStore does, as far as it is used."""
 
     def __init__(self) -> None:
@@ -27,5 +27,5 @@ class Dictionary:
     def compare_set(self, key: str, expected: str, value: str) -> bytes:
         return self.values.setdefault(key, value.encode())
 
-    def clone(self) -> Dictionary:
+    def clone(self) -> DictionaryStore:
         return self

@@ -1,4 +1,4 @@
-"""Training in real processes: killed and signalled; several at once are in test_ranks.py."""
+"""Training in a process that is killed or gets signals; several at once are in test_torchrun.py."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def whole(prepared: Prepared, preset: list[str], tmp_path_factory: pytest.TempPa
 
 
 def state_at(run: Path, step: int) -> dict[str, Tensor]:
-    return Checkpoint(checkpoint_path(run, step)).shards.all()
+    return Checkpoint(checkpoint_path(run, step)).shards.read_all()
 
 
 def assert_same_end(run: Path, whole: Path) -> None:
@@ -131,13 +131,13 @@ def test_a_signal_saves_and_leaves_with_a_word_on_how_to_go_on(
 SLOW_DISK = """
 import time
 from dragoman.cli import main
-from dragoman.training import saving
-plain = saving.write_shard
+from dragoman.training.checkpoints import writer
+plain = writer.write_shard
 def slow(path, parts):
     path.touch()
     time.sleep(2)
     return plain(path, parts)
-saving.write_shard = slow
+writer.write_shard = slow
 main()
 """
 
@@ -170,7 +170,7 @@ def test_sigterm_while_a_checkpoint_is_being_written_saves_within_ten_seconds(
     assert time.monotonic() - began < 10
     step = int(said.partition("stopped at step ")[2].partition(";")[0])
     newest = list_checkpoints(run)[-1]
-    assert Checkpoint(newest).progress.step == step
+    assert Checkpoint(newest).state.step == step
     assert len(list_checkpoints(run)) >= 2, "the one that was being written is there too"
     finish(start("--resume", run))
     assert_same_end(run, whole)

@@ -21,7 +21,7 @@ from tensorboard.summary.writer import record_writer  # noqa: F401
 from dragoman.cli import main
 from dragoman.config import Config
 from dragoman.phrasebook import generate
-from dragoman.training import run as _warm  # noqa: F401
+from dragoman.training import run as _imported  # noqa: F401
 from dragoman.training.checkpoints.checkpoint import list_checkpoints
 
 PAIRS, INTERVAL, STEPS = 400, 5, 40
@@ -68,7 +68,7 @@ def prepare(directory: Path) -> Path:
     return directory / "data"
 
 
-def live(run: Path, data: Path, arm: Callable[[], None] = lambda: None) -> int:
+def start_or_resume(run: Path, data: Path, arm: Callable[[], None] = lambda: None) -> int:
     """Start or resume the run as a user would, after `arm`; the process's number."""
 
     def life() -> None:
@@ -109,19 +109,19 @@ def wait(pid: int) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
-def recorded(run: Path) -> bytes:
+def read_metrics(run: Path) -> bytes:
     """The metrics so far."""
     file = run / "metrics.jsonl"
     return file.read_bytes() if file.exists() else b""
 
 
-def reached(run: Path) -> int:
+def newest_recorded_step(run: Path) -> int:
     """The last step that was recorded."""
-    lines = recorded(run).split(b"\n")[:-1]  # the rest may be half a line
+    lines = read_metrics(run).split(b"\n")[:-1]  # the rest may be half a line
     return max((json.loads(line)["step"] for line in lines), default=0)
 
 
-def kept(run: Path) -> int:
+def newest_checkpoint_step(run: Path) -> int:
     """The step of the newest checkpoint."""
     return max((int(path.name.removeprefix("step-")) for path in list_checkpoints(run)), default=0)
 

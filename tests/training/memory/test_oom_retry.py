@@ -1,4 +1,4 @@
-"""Running out of memory, in one process; with several, see test_ranks.py."""
+"""Running out of memory, in one process; with several, see test_torchrun.py."""
 
 from __future__ import annotations
 
@@ -20,23 +20,24 @@ from dragoman.training.checkpoints.checkpoint import Checkpoint, checkpoint_path
 from dragoman.training.distributed.ranks import Ranks
 from dragoman.training.loop import fit
 from dragoman.training.loss import Criterion
-from dragoman.training.memory.oom_retry import CAREFUL_STEPS, Ration
-from dragoman.training.memory.out_of_memory import (
-    Shortage,
-    ShortageError,
-    read_note,
-    write_note,
+from dragoman.training.memory.oom_retry import (
+    CHECKED_STEPS,
+    OomRetry,
+    OutOfMemoryRecord,
+    UnrecoverableOutOfMemoryError,
+    load_record,
+    save_record,
 )
 
-from ..accidents import arrange, out_of_memory
+from ..fault_injection import inject_faults, run_out_of_memory
 
 SETTINGS = ["training.steps=6", "training.checkpoint_every=3", "model.dropout=0.0"]
 
 
 @pytest.fixture
-def accidents() -> Iterator[Callable[..., None]]:
+def faults() -> Iterator[Callable[..., None]]:
     undo: list[Callable[[], None]] = []
-    yield lambda *names: undo.append(arrange(*names))
+    yield lambda *names: undo.append(inject_faults(*names))
     for back in reversed(undo):
         back()
 
@@ -49,7 +50,7 @@ def whole(tiny: Config, prepared: Prepared, tmp_path_factory: pytest.TempPathFac
 
 
 def state(run: Path) -> dict[str, Tensor]:
-    return Checkpoint(checkpoint_path(run, 6)).shards.all("weights/")
+    return Checkpoint(checkpoint_path(run, 6)).shards.read_all("weights/")
 
 
 def events(run: Path, kind: str = "out_of_memory") -> list[dict[str, Any]]:
@@ -67,14 +68,14 @@ def assert_same_end(run: Path, whole: Path) -> None:
 @pytest.mark.parametrize("kind", ["memory", "host-memory", "memory-in-backward"])
 def test_the_step_is_done_again_in_smaller_slices_and_the_run_ends_the_same(
     kind: str,
-    accidents: Callable[..., None],
+    faults: Callable[..., None],
     tiny: Config,
     prepared: Prepared,
     whole: Path,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    accidents(f"{kind} 0 2", f"{kind} 0 5.2")  # and one slice of step 5 is done in vain
+    faults(f"{kind} 0 2", f"{kind} 0 5.2")  # and one slice of step 5 is done in vain
     fit(tiny.overridden(SETTINGS), prepared, tmp_path / "run", quiet=True)
     assert [(e["step"], e["slices"]) for e in events(tmp_path / "run")] == [(2, 2), (5, 4)]
     said = capsys.readouterr().err
@@ -83,7 +84,7 @@ def test_the_step_is_done_again_in_smaller_slices_and_the_run_ends_the_same(
 
 
 def test_a_run_that_is_resumed_remembers_its_slices(
-    accidents: Callable[..., None],
+    faults: Callable[..., None],
     tiny: Config,
     prepared: Prepared,
     whole: Path,
@@ -91,9 +92,9 @@ def test_a_run_that_is_resumed_remembers_its_slices(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     run, sizes = tmp_path / "run", []
-    accidents("memory 0 2")
+    faults("memory 0 2")
     fit(tiny.overridden([*SETTINGS, "training.steps=3"]), prepared, run, quiet=True)
-    assert read_note(run) == Shortage(step=2, slices=2)
+    assert load_record(run) == OutOfMemoryRecord(step=2, slices=2)
     plain = Criterion.forward
 
     def counted(self: Criterion, batch: Any, *rest: Any) -> Any:
@@ -113,7 +114,7 @@ def test_what_happened_after_the_last_checkpoint_is_told_again(
 ) -> None:
     run = tmp_path / "run"
     fit(tiny.overridden([*SETTINGS, "training.steps=3"]), prepared, run, quiet=True)
-    write_note(run, Shortage(step=5, slices=2))
+    save_record(run, OutOfMemoryRecord(step=5, slices=2))
     fit(tiny.overridden(SETTINGS), prepared, run, resume=True, quiet=True)
     assert [(e["step"], e["slices"]) for e in events(run)] == [(5, 2)]
 
@@ -121,7 +122,7 @@ def test_what_happened_after_the_last_checkpoint_is_told_again(
 def test_when_not_even_one_row_fits_the_run_ends_with_what_to_do(
     tiny: Config, prepared: Prepared, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Criterion, "forward", lambda *arguments: out_of_memory())
+    monkeypatch.setattr(Criterion, "forward", lambda *arguments: run_out_of_memory())
     with pytest.raises(TrainingError) as caught:
         fit(tiny.overridden(SETTINGS), prepared, tmp_path / "run", quiet=True)
     assert str(caught.value) == (
@@ -134,7 +135,7 @@ def test_when_not_even_one_row_fits_the_run_ends_with_what_to_do(
 def test_out_of_memory_while_validating_is_one_line_too(
     tiny: Config, prepared: Prepared, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(validation, "_loss", lambda *arguments: out_of_memory())
+    monkeypatch.setattr(validation, "_loss", lambda *arguments: run_out_of_memory())
     with pytest.raises(TrainingError, match=r"^out of memory while validating; lower search"):
         fit(tiny.overridden(SETTINGS), prepared, tmp_path / "run", quiet=True)
 
@@ -144,7 +145,7 @@ def two_ranks(*short: int) -> Ranks:
     attempts = count(1)
 
     class Pair(Ranks):
-        def total(self, *numbers: float) -> list[float]:
+        def sum(self, *numbers: float) -> list[float]:
             other = next(attempts) in short
             return [number + other for number in numbers]
 
@@ -152,60 +153,60 @@ def two_ranks(*short: int) -> Ranks:
 
 
 class Work:
-    """What a ration is spent on, recorded."""
+    """Records the steps of a retry."""
 
     def __init__(self, *short: int) -> None:
         self.done: list[str] = []
         self.short = short
         self.attempts = 0
 
-    def compute(self, together: bool) -> None:
+    def compute(self, sync: bool) -> None:
         self.attempts += 1
-        self.done.append("together" if together else "alone")
+        self.done.append("synced" if sync else "alone")
         if self.attempts in self.short:
-            out_of_memory()
+            run_out_of_memory()
 
-    def spend(self, ration: Ration, step: int) -> list[str]:
+    def run_step(self, retry: OomRetry, step: int) -> list[str]:
         self.done = []
-        ration.spend(
+        retry.run_step(
             step,
             8,
             compute=self.compute,
             exchange=lambda: self.done.append("exchange"),
-            forget=lambda: self.done.append("forget"),
+            discard=lambda: self.done.append("discard"),
         )
         return self.done
 
 
 def test_ranks_exchange_only_after_all_have_computed() -> None:
-    ration, work = Ration(1, two_ranks(), sharded=False), Work()
-    for step in range(CAREFUL_STEPS):
-        assert work.spend(ration, step) == ["alone", "exchange"]
-    assert work.spend(ration, CAREFUL_STEPS) == ["together"], "what has fitted will fit"
+    retry, work = OomRetry(1, two_ranks(), sharded=False), Work()
+    for step in range(CHECKED_STEPS):
+        assert work.run_step(retry, step) == ["alone", "exchange"]
+    assert work.run_step(retry, CHECKED_STEPS) == ["synced"], "what has fitted will fit"
 
 
 def test_all_begin_again_when_another_has_run_out() -> None:
-    ration, work = Ration(1, two_ranks(2), sharded=False), Work()
-    assert work.spend(ration, 1) == ["alone", "exchange"]
-    assert work.spend(ration, 2) == ["alone", "forget", "alone", "exchange"]
-    assert ration.shortages == [Shortage(step=2, slices=2)]
-    for step in range(3, 2 + CAREFUL_STEPS):
-        assert work.spend(ration, step) == ["alone", "exchange"], "careful once more"
-    assert work.spend(ration, 9) == ["together"]
+    retry, work = OomRetry(1, two_ranks(2), sharded=False), Work()
+    assert work.run_step(retry, 1) == ["alone", "exchange"]
+    assert work.run_step(retry, 2) == ["alone", "discard", "alone", "exchange"]
+    assert retry.records == [OutOfMemoryRecord(step=2, slices=2)]
+    for step in range(3, 2 + CHECKED_STEPS):
+        assert work.run_step(retry, step) == ["alone", "exchange"], "checked once more"
+    assert work.run_step(retry, 9) == ["synced"]
 
 
-def test_a_shortage_in_an_exchange_cannot_be_survived() -> None:
-    ration, work = Ration(1, two_ranks(), sharded=False), Work(CAREFUL_STEPS + 1)
-    for step in range(CAREFUL_STEPS):
-        work.spend(ration, step)
-    with pytest.raises(ShortageError) as caught:
-        work.spend(ration, 7)
-    assert caught.value.shortage == Shortage(step=7, slices=2)
-    assert not caught.value.hopeless
+def test_out_of_memory_in_an_exchange_cannot_be_survived() -> None:
+    retry, work = OomRetry(1, two_ranks(), sharded=False), Work(CHECKED_STEPS + 1)
+    for step in range(CHECKED_STEPS):
+        work.run_step(retry, step)
+    with pytest.raises(UnrecoverableOutOfMemoryError) as caught:
+        work.run_step(retry, 7)
+    assert caught.value.record == OutOfMemoryRecord(step=7, slices=2)
+    assert not caught.value.is_single_row
 
 
-def test_in_shards_no_step_is_careful() -> None:
-    ration = Ration(1, two_ranks(), sharded=True)
-    assert Work().spend(ration, 1) == ["together"]
-    with pytest.raises(ShortageError):
-        Work(1).spend(ration, 2)
+def test_in_shards_no_step_is_checked() -> None:
+    retry = OomRetry(1, two_ranks(), sharded=True)
+    assert Work().run_step(retry, 1) == ["synced"]
+    with pytest.raises(UnrecoverableOutOfMemoryError):
+        Work(1).run_step(retry, 2)

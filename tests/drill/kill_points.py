@@ -89,18 +89,18 @@ def slow_disk(seconds: float) -> None:
     module.write_tensors = slow
 
 
-def always(*arguments: Any, **options: Any) -> bool:
+def count_every_call(*arguments: Any, **options: Any) -> bool:
     """Every call counts."""
     return True
 
 
-def there(path: Path, **options: Any) -> bool:
+def directory_exists(path: Path, **options: Any) -> bool:
     """Removing what is not there does not count."""
     return Path(path).is_dir()
 
 
 @dataclass(frozen=True)
-class Moment:
+class KillPoint:
     """A call of a function, and what becomes of it."""
 
     owner: Any
@@ -108,7 +108,7 @@ class Moment:
     action: Callable[[Action], Action]
     calls: int
     """The fatal one is one of so many."""
-    counts: Callable[..., bool] = always
+    counts: Callable[..., bool] = count_every_call
 
     def arm(self, draw: Random) -> Callable[[], None]:
         """What makes a process die at this moment."""
@@ -129,29 +129,29 @@ class Moment:
         return patch
 
 
-NAMED = {
-    "half a shard is written": Moment(shards, "write_tensors", half_a_file, 5),
-    "half the index is written": Moment(checkpoint, "write_synced", half_a_file, 5),
-    "before an fsync": Moment(os, "fsync", before, 30),
-    "after an fsync": Moment(os, "fsync", after, 30),
-    "before a rename": Moment(Path, "rename", before, 8),
-    "after a rename": Moment(Path, "rename", after, 8),
-    "before the checkpoint has its name": Moment(writer, "replace_directory", before, 5),
-    "after the checkpoint has its name": Moment(writer, "replace_directory", after, 5),
-    "before pruning": Moment(checkpoint, "_remove", before, 3),
-    "half a checkpoint is pruned": Moment(shutil, "rmtree", half_removed, 3, there),
-    "after pruning": Moment(checkpoint, "_remove", after, 3),
-    "before a validation": Moment(loop, "validate", before, 4),
-    "in a validation": Moment(validation, "_bleu", before, 4),
-    "after a validation": Moment(loop, "validate", after, 4),
-    "half the best model is written": Moment(weights, "write_tensors", half_a_file, 2),
-    "the best model has its name": Moment(atomic_files, "replace_directory", after, 2),
-    "half a line of metrics is written": Moment(metrics.MetricsWriter, "write", half_a_line, 30),
-    "between two lines of metrics": Moment(metrics.MetricsWriter, "write", after, 30),
-    "before Adam": Moment(optimizers.Adam, "step", before, 25),
-    "after Adam": Moment(optimizers.Adam, "step", after, 25),
-    "before the state is restored": Moment(checkpoint.Checkpoint, "load_into", before, 1),
-    "after the state is restored": Moment(checkpoint.Checkpoint, "load_into", after, 1),
-    "before metrics are cut": Moment(os, "truncate", before, 1),
-    "after metrics are cut": Moment(os, "truncate", after, 1),
+KILL_POINTS = {
+    "half a shard is written": KillPoint(shards, "write_tensors", half_a_file, 5),
+    "half the index is written": KillPoint(checkpoint, "write_synced", half_a_file, 5),
+    "before an fsync": KillPoint(os, "fsync", before, 30),
+    "after an fsync": KillPoint(os, "fsync", after, 30),
+    "before a rename": KillPoint(Path, "rename", before, 8),
+    "after a rename": KillPoint(Path, "rename", after, 8),
+    "before the checkpoint has its name": KillPoint(writer, "replace_directory", before, 5),
+    "after the checkpoint has its name": KillPoint(writer, "replace_directory", after, 5),
+    "before pruning": KillPoint(checkpoint, "_remove", before, 3),
+    "half a checkpoint is pruned": KillPoint(shutil, "rmtree", half_removed, 3, directory_exists),
+    "after pruning": KillPoint(checkpoint, "_remove", after, 3),
+    "before a validation": KillPoint(loop, "validate", before, 4),
+    "in a validation": KillPoint(validation, "_bleu", before, 4),
+    "after a validation": KillPoint(loop, "validate", after, 4),
+    "half the best model is written": KillPoint(weights, "write_tensors", half_a_file, 2),
+    "the best model has its name": KillPoint(atomic_files, "replace_directory", after, 2),
+    "half a line of metrics is written": KillPoint(metrics.MetricsWriter, "write", half_a_line, 30),
+    "between two lines of metrics": KillPoint(metrics.MetricsWriter, "write", after, 30),
+    "before Adam": KillPoint(optimizers.Adam, "step", before, 25),
+    "after Adam": KillPoint(optimizers.Adam, "step", after, 25),
+    "before the state is restored": KillPoint(checkpoint.Checkpoint, "load_into", before, 1),
+    "after the state is restored": KillPoint(checkpoint.Checkpoint, "load_into", after, 1),
+    "before metrics are cut": KillPoint(os, "truncate", before, 1),
+    "after metrics are cut": KillPoint(os, "truncate", after, 1),
 }

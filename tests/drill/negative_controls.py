@@ -11,7 +11,7 @@ import torch
 from dragoman.data.batching.batches import START
 from dragoman.training import optimizers
 from dragoman.training.checkpoints import checkpoint
-from dragoman.training.checkpoints.shards import Part
+from dragoman.training.checkpoints.shards import LocalRows
 
 
 def no_generators() -> None:
@@ -27,7 +27,7 @@ def no_schedule() -> None:
     def noticed(self: Any, path: Any) -> None:
         nonlocal saved_at
         resumed(self, path)
-        saved_at = saved_at or self.progress.step  # pruning looks at others later
+        saved_at = saved_at or self.state.step  # pruning looks at others later
 
     def counted_anew(config: Any, d_model: int, step: int) -> float:
         return plain(config, d_model, step - saved_at)
@@ -40,23 +40,23 @@ def no_schedule() -> None:
 
 def no_position() -> None:
     """The data begin again."""
-    plain = checkpoint.Progress.from_dict
+    plain = checkpoint.TrainingState.from_dict
 
-    def from_the_start(values: dict[str, Any]) -> checkpoint.Progress:
-        progress = plain(values)
-        progress.position = START
-        return progress
+    def from_the_start(values: dict[str, Any]) -> checkpoint.TrainingState:
+        state = plain(values)
+        state.position = START
+        return state
 
-    checkpoint.Progress.from_dict = from_the_start  # type: ignore[method-assign]
+    checkpoint.TrainingState.from_dict = from_the_start  # type: ignore[method-assign]
 
 
 def _without(kind: str) -> None:
-    plain = checkpoint.Checkpoint.fill
+    plain = checkpoint.Checkpoint.load_into
 
-    def partly(self: checkpoint.Checkpoint, state: Mapping[str, Part]) -> None:
+    def partly(self: checkpoint.Checkpoint, state: Mapping[str, LocalRows]) -> None:
         plain(self, {name: part for name, part in state.items() if not name.startswith(kind)})
 
-    checkpoint.Checkpoint.fill = partly  # type: ignore[method-assign]
+    checkpoint.Checkpoint.load_into = partly  # type: ignore[method-assign]
 
 
 CONTROLS: dict[str, Callable[[], None]] = {

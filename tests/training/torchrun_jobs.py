@@ -1,7 +1,7 @@
 """Several runs in the same processes, one after the other: starting torch takes longer than a run.
 
-torchrun … many_ranks.py JOBS, where JOBS is JSON: {"data": …, "runs": [{"config", "run",
-"copy_of", "accidents"}, …]}. A run that is there is resumed.
+torchrun … torchrun_jobs.py JOBS, where JOBS is JSON: {"data": …, "runs": [{"config", "run",
+"copy_of", "faults"}, …]}. A run that is there is resumed.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from accidents import arrange
+from fault_injection import inject_faults
 from torch.distributed import PrefixStore
 
 from dragoman.config import Config
 from dragoman.data.prepare import Prepared
 from dragoman.training import loop
-from dragoman.training.distributed.ranks import Ranks, joined
+from dragoman.training.distributed.ranks import Ranks, join_process_group
 
 
-def do(job: dict[str, Any], data: Prepared, ranks: Ranks) -> None:
+def run_job(job: dict[str, Any], data: Prepared, ranks: Ranks) -> None:
     run = Path(job["run"])
-    if "copy_of" in job and ranks.first:
+    if "copy_of" in job and ranks.is_first:
         shutil.copytree(job["copy_of"], run)
-    ranks.total(0)  # all wait for the copy
-    undo = arrange(*job.get("accidents", []))
+    ranks.sum(0)  # all wait for the copy
+    undo = inject_faults(*job.get("faults", []))
     loop.fit(Config.from_dict(job["config"]), data, run, resume=run.exists(), quiet=True)
     undo()
 
@@ -39,17 +39,19 @@ def do(job: dict[str, Any], data: Prepared, ranks: Ranks) -> None:
 def main(jobs: Path) -> None:
     work = json.loads(jobs.read_text(encoding="utf-8"))
     data = Prepared.open(Path(work["data"]))
-    with joined(torch.device("cpu")) as ranks:
+    with join_process_group(torch.device("cpu")) as ranks:
         numbers = count()
 
         @contextmanager
-        def joined_already(device: torch.device, timeout: float) -> Iterator[Ranks]:
-            own = PrefixStore(str(next(numbers)), ranks.store)  # none hears another's ranks
+        def already_joined(device: torch.device, timeout: float) -> Iterator[Ranks]:
+            own = PrefixStore(
+                str(next(numbers)), ranks.store
+            )  # runs do not see each other's heartbeats
             yield replace(ranks, store=own)
 
-        loop.joined = joined_already  # type: ignore[assignment]
+        loop.join_process_group = already_joined  # type: ignore[assignment]
         for job in work["runs"]:
-            do(job, data, ranks)
+            run_job(job, data, ranks)
 
 
 if __name__ == "__main__":

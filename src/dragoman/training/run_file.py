@@ -1,0 +1,35 @@
+"""The file ``run.json`` of a run: where its prepared corpus is, and which job began it."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from dragoman.system.atomic_files import atomic_write
+
+__all__ = ["RunFile"]
+
+
+@dataclass(frozen=True, slots=True)
+class RunFile:
+    """Hold what ``run.json`` says of a run."""
+
+    data: str
+    """The path of the prepared corpus, relative to the run's directory."""
+    job: str | None = None
+    """The torchrun job that began the run, empty without torchrun."""
+
+    @classmethod
+    def read(cls, run: Path) -> RunFile | None:
+        """Read the file of a run; return None where there is none, or where it is damaged."""
+        try:
+            values = json.loads((run / "run.json").read_text(encoding="utf-8"))
+            return cls(str(values["data"]), values.get("job"))
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            return None
+
+    def write(self, run: Path) -> None:
+        """Write the file of a run, replacing the one that was there in one step."""
+        atomic_write(run / "run.json", json.dumps(dataclasses.asdict(self)) + "\n")
