@@ -24,7 +24,7 @@ if not torch.cuda.is_available():
 
 from dragoman.config import Config
 from dragoman.data.prepare import Prepared, prepare
-from dragoman.data.readers.parallel import corpus
+from dragoman.data.readers.parallel import open_parallel_corpus
 from dragoman.training.run import train
 
 # A shell lets what it starts with & ignore Ctrl-C, and so would every process that tests start.
@@ -95,7 +95,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory, tiny: Config) -> Prepared
     """A small corpus of reversals, ready to train on; do not write to it."""
     directory = tmp_path_factory.mktemp("reversals")
     files = write_pairs(directory, reversals(1500))
-    return prepare(corpus(files), directory / "data", tiny, workers=0)
+    return prepare(open_parallel_corpus(files), directory / "data", tiny, workers=0)
 
 
 @pytest.fixture(scope="session")

@@ -30,12 +30,12 @@ from dragoman.errors import ConfigError
     ],
 )
 def test_each_rule_at_its_edge(source, target, pieces, reason):
-    assert Cleaner(DataConfig()).reason(source, target, *pieces) == reason
+    assert Cleaner(DataConfig()).reason_to_drop(source, target, *pieces) == reason
 
 
 def test_rules_can_be_switched_off():
     lenient = Cleaner(DataConfig(max_ratio=0, drop_copies=False))
-    assert lenient.reason("a", "a", 1, 200) is None
+    assert lenient.reason_to_drop("a", "a", 1, 200) is None
 
 
 GERMAN = "Das ist ein ganz gewöhnlicher deutscher Satz."
@@ -53,7 +53,7 @@ ENGLISH = "This is quite an ordinary English sentence."
 )
 def test_other_languages_are_dropped(source, target, reason):
     cleaner = Cleaner(DataConfig(identify_languages=("en", "de")))
-    assert cleaner.reason(source, target, 9, 9) == reason
+    assert cleaner.reason_to_drop(source, target, 9, 9) == reason
 
 
 def test_an_unknown_language_is_refused():

@@ -13,7 +13,7 @@ import pytest
 
 from dragoman.config import Config
 from dragoman.data.prepare import Prepared, prepare
-from dragoman.data.readers.parallel import corpus
+from dragoman.data.readers.parallel import open_parallel_corpus
 from dragoman.errors import DataError, DragomanError
 from dragoman.text.tokenizer import Tokenizer
 
@@ -36,7 +36,7 @@ def put(directory, name, pairs):
     for side, suffix in enumerate(("en", "de")):
         text = "".join(f"{pair[side]}\n" for pair in pairs)
         (directory / f"{name}.{suffix}").write_text(text, encoding="utf-8")
-    return corpus([directory / f"{name}.en", directory / f"{name}.de"])
+    return open_parallel_corpus([directory / f"{name}.en", directory / f"{name}.de"])
 
 
 def decoded(prepared, store):
@@ -173,12 +173,12 @@ def test_pairs_too_long_to_learn_from_are_told_with_their_places(tmp_path, token
     pairs = [*sentences(50), *[(f"x{n} y z " * 50, "lang") for n in range(3)]]
     out = tmp_path / "out"
     prepared = prepare(put(tmp_path, "a", pairs), out, CONFIG, tokenizer=tokenizer)
-    assert prepared.too_long() == (
+    assert prepared.describe_too_long() == (
         f"3 of 53 pairs have more than data.max_length = {CONFIG.data.max_length} pieces and are "
         f"not learned from: {tmp_path / 'a.en'}, line 51; {tmp_path / 'a.en'}, line 52; …"
     )
     some = prepare(put(tmp_path, "b", sentences(50)), tmp_path / "b", CONFIG, tokenizer=tokenizer)
-    assert some.too_long() is None
+    assert some.describe_too_long() is None
 
 
 def test_the_settings_that_are_saved_are_those_of_a_given_tokeniser(tmp_path, tokenizer):
@@ -308,13 +308,13 @@ import sys
 from pathlib import Path
 import dragoman.data.prepare as module
 from dragoman.config import Config
-from dragoman.data.readers import corpus
+from dragoman.data.readers.parallel import open_parallel_corpus
 from dragoman.text.tokenizer import Tokenizer
 module._CHUNK_PAIRS = 10
 here = Path(sys.argv[1])
 config = Config().overridden(["tokenizer.vocabulary=330"])
 module.prepare(
-    corpus([here / "a.en", here / "a.de"]), here / "out", config,
+    open_parallel_corpus([here / "a.en", here / "a.de"]), here / "out", config,
     tokenizer=Tokenizer.load(here / "tokenizer") if sys.argv[2] == "encoding" else None,
     workers=2, progress=lambda stage, done, total: print(stage, flush=True),
 )

@@ -225,7 +225,7 @@ def test_what_is_no_tree_is_refused_where_it_stands(lines, message):
 def test_a_reader_that_complains_leaves_out_what_it_cannot_read():
     complaints = []
     lines = ["(A b)", "(C d e) (F g)", " (H i)", "(J k))", "(L m)", "(N (O p)", " (Q r"]
-    trees = [write_tree(tree) for tree in read_trees(lines, complain=complaints.append)]
+    trees = [write_tree(tree) for tree in read_trees(lines, on_error=complaints.append)]
     assert trees == ["(A b)", "(J k)", "(L m)"]
     assert [str(error).split(",")[1] for error in complaints] == [" line 2", " line 4", " line 6"]
 

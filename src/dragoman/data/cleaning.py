@@ -1,4 +1,4 @@
-"""Which pairs are worth training on, and what became of the others."""
+"""Cleaning decides which pairs are worth training on, and reports what became of the others."""
 
 from __future__ import annotations
 
@@ -27,32 +27,32 @@ Reason = Literal[
     "in validation",
 ]
 REASONS: Final[tuple[Reason, ...]] = get_args(Reason)
-"""Why a pair is dropped; the first that applies is the one that counts."""
+"""The reasons to drop a pair; the first that applies counts."""
 
 Hashes: TypeAlias = npt.NDArray[np.uint64]
 
 _SHORTEST_SIDE: Final = 10
 """A side counts as at least this many pieces in the ratio, so that short sentences may differ."""
 EXAMPLES: Final = 5
-"""Places that are remembered for each reason."""
+"""So many places are remembered for each reason."""
 _IDENTIFIABLE: Final = 20
-"""Characters; the language of a shorter text is not judged."""
+"""The language of a text of fewer characters is not judged."""
 _MARGIN: Final = 1.0
-"""How much likelier, in nats by the square root of the bytes, another language must be: about 1
-in 1000 lines of clean Europarl are dropped, and 1 in 1000 lines of the other language kept."""
+"""Another language must be likelier by this, in nats by the square root of the bytes: about 1 in
+1000 lines of clean Europarl are dropped, and 1 in 1000 lines of the other language kept."""
 
 
 class Cleaner:
-    """Judges one pair at a time, by itself; see `HashSet` for duplicates."""
+    """Judge one pair at a time, by itself; see `HashSet` for duplicates."""
 
     def __init__(self, config: DataConfig) -> None:
         self._config = config
-        self._identify = _Identifier(config.identify_languages)
+        self._identifier = _LanguageIdentifier(config.identify_languages)
 
-    def reason(
+    def reason_to_drop(
         self, source: str, target: str, source_pieces: int, target_pieces: int
     ) -> Reason | None:
-        """Why to drop a pair of normalised texts, or None."""
+        """Return why to drop a pair of normalised texts, or None to keep it."""
         config = self._config
         if not source or not target:
             return "empty"
@@ -64,14 +64,16 @@ class Cleaner:
         if config.drop_copies and source == target:
             return "copy"
         if config.identify_languages and not (
-            self._identify.plausible(source, config.identify_languages[0])
-            and self._identify.plausible(target, config.identify_languages[1])
+            self._identifier.may_be(source, config.identify_languages[0])
+            and self._identifier.may_be(target, config.identify_languages[1])
         ):
             return "language"
         return None
 
 
-class _Identifier:
+class _LanguageIdentifier:
+    """Say whether a text may be in the language it should be in."""
+
     def __init__(self, languages: tuple[str, ...]) -> None:
         if not languages:
             return
@@ -90,7 +92,7 @@ class _Identifier:
                     f"identified; there are: {', '.join(sorted(known))}"
                 )
 
-    def plausible(self, text: str, language: str) -> bool:
+    def may_be(self, text: str, language: str) -> bool:
         if len(text) < _IDENTIFIABLE:
             return True
         scores = dict(self._rank(text))
@@ -99,13 +101,13 @@ class _Identifier:
 
 
 def pair_hash(source: str, target: str) -> int:
-    """64 bits that two different pairs practically never share, alike in every process."""
+    """Return 64 bits that two different pairs practically never share, equal in every process."""
     text = f"{source}\n{target}".encode("utf-8", "surrogatepass")
     return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little") or 1
 
 
 class HashSet:
-    """A set of 64-bit hashes other than 0 in one array: 16 to 32 bytes each, added by the batch."""
+    """Hold a set of 64-bit hashes other than 0 in one array, 16 to 32 bytes each."""
 
     def __init__(self) -> None:
         self._table: Hashes = np.zeros(1 << 12, np.uint64)
@@ -115,7 +117,7 @@ class HashSet:
         return self._count
 
     def add(self, hashes: Hashes) -> npt.NDArray[np.bool_]:
-        """Put these in; True for each that was neither there nor earlier among these."""
+        """Add these; return True for each that was neither there nor earlier among these."""
         while 2 * (self._count + len(hashes)) > len(self._table):
             old = self._table
             self._table = np.zeros(2 * len(old), np.uint64)
@@ -127,7 +129,7 @@ class HashSet:
         return new
 
     def _insert(self, hashes: Hashes) -> npt.NDArray[np.intp]:
-        """Insert distinct hashes by linear probing; the indices of those that were new."""
+        """Insert distinct hashes by linear probing; return the indices of those that were new."""
         table, mask = self._table, np.uint64(len(self._table) - 1)
         waiting = np.arange(len(hashes))
         slots = hashes & mask
@@ -146,25 +148,25 @@ class HashSet:
 
 @dataclass(slots=True)
 class CleaningReport:
-    """How many pairs were read and kept, and why the others went."""
+    """Count how many pairs were read and kept, and why the others were dropped."""
 
     read: int = 0
     kept: int = 0
     held_out: int = 0
-    """How many of those kept became the validation set."""
+    """So many of those kept became the validation set."""
     dropped: dict[str, int] = field(default_factory=dict)
     examples: dict[str, list[str]] = field(default_factory=dict)
-    """For each reason, where the first few stand."""
+    """Where the first few pairs stand that were dropped, for each reason."""
 
     def drop(self, reason: Reason, places: Iterable[str], count: int = 1) -> None:
-        """Count pairs as dropped; no more of `places` are taken than are wanted."""
+        """Count pairs as dropped; of `places` only as many are taken as are remembered."""
         self.dropped[reason] = self.dropped.get(reason, 0) + count
         known = self.examples.setdefault(reason, [])
         for _, place in zip(range(EXAMPLES - len(known)), places, strict=False):
             known.append(place)
 
     def lines(self) -> list[str]:
-        """The report for people."""
+        """Return the report for people."""
         share = f" ({math.floor(1000 * self.kept / self.read) / 10}%)" if self.read else ""
         lines = [f"{self.read:,} pairs read, {self.kept:,} kept{share}"]
         return lines + [
@@ -174,15 +176,15 @@ class CleaningReport:
         ]
 
     def places(self, reason: str) -> str:
-        """Where the first pairs that went for a reason stand."""
+        """Return where the first pairs dropped for a reason stand."""
         places = self.examples.get(reason, [])
         return "; ".join([*places[:2], *(["…"] if len(places) > 2 else [])])
 
     def to_json(self) -> dict[str, Any]:
-        """The report for programs."""
+        """Return the report for programs."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> Self:
-        """What `to_json` gave."""
+        """Make the report from what `to_json` gave."""
         return cls(**values)

@@ -1,4 +1,4 @@
-"""From a corpus to a directory that training can start from.
+"""`prepare` makes of a corpus a directory that training can start from.
 
 The corpus is read once to learn the pieces, if no tokeniser is given, and once to encode it in
 worker processes. Memory does not grow with the corpus, but for 16 to 32 bytes a pair to know
@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dragoman.config import Config
+from dragoman.data import Progress
 from dragoman.data.cleaning import EXAMPLES, REASONS, Cleaner, CleaningReport, HashSet, pair_hash
 from dragoman.data.readers.parallel import Corpus, Pair
 from dragoman.data.store import Store, StoreWriter, id_type
@@ -32,10 +33,8 @@ from dragoman.system.process_pool import map_ahead
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.trees.tree_tokenizer import TreeTokenizer, load_tokenizer
 
-__all__ = ["Prepared", "Progress", "prepare"]
+__all__ = ["Prepared", "prepare"]
 
-Progress: TypeAlias = Callable[[str, int, int | None], None]
-"""Called with what is being done, how many pairs are done, and of how many if that is known."""
 Ids: TypeAlias = npt.NDArray[np.unsignedinteger[Any]]
 
 _CHUNK_PAIRS: Final = 2000
@@ -43,21 +42,21 @@ _CHUNK_CHARACTERS: Final = 1_000_000
 _HELD_OUT: Final = 2000
 """At most this many pairs, and about 1 in 100, become the validation set if none is given."""
 NOT_IN_LOSS: Final = "not in the loss"
-"""Why pairs of the validation set are among the report's examples."""
+"""The reason under which the report's examples list validation pairs."""
 _KEPT: Final = len(REASONS)
-"""The verdict on a pair that is kept; the others are indices into REASONS."""
+"""The verdict on a pair that is kept; other verdicts are indices into REASONS."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A prepared corpus: stores of ids, their tokeniser, and the validation set as text."""
+    """Hold a prepared corpus: stores of ids, their tokeniser, and the validation set as text."""
 
     path: Path
     config: Config
     tokenizer: Tokenizer
     train: Store
     valid: Store
-    """Only the pairs that fit data.max_length; the texts below are all."""
+    """The validation pairs that fit data.max_length; the texts below are all of them."""
     valid_source: list[str]
     valid_target: list[str]
     report: CleaningReport
@@ -93,7 +92,7 @@ class Prepared:
         return prepared
 
     def lines(self) -> list[str]:
-        """What was prepared, for people."""
+        """Describe for people what was prepared."""
         train, valid = self.train.meta, self.valid.meta
         places = self.report.places(NOT_IN_LOSS)
         return [
@@ -113,8 +112,8 @@ class Prepared:
             f"{self.tokenizer.fingerprint[:8]}",
         ]
 
-    def too_long(self) -> str | None:
-        """Which pairs are not learned from because of their length, if there are any."""
+    def describe_too_long(self) -> str | None:
+        """Say which pairs are not learned from because of their length, if there are any."""
         if not (count := self.report.dropped.get("too long", 0)):
             return None
         return (
@@ -142,12 +141,12 @@ def prepare(
     """
     report = progress or (lambda stage, done, total: None)
     with atomic_directory(out, replace=replace) as directory:
-        Cleaner(config.data)  # what cannot be is refused before the long work
+        Cleaner(config.data)  # so that impossible settings are refused before the long work
         total = None
         if tokenizer is None:
-            counted = _Counted(corpus, report)
-            tokenizer = _learn(counted, config)
-            total = counted.pairs
+            counting = _CountingCorpus(corpus, report)
+            tokenizer = _learn_tokenizer(counting, config)
+            total = counting.pairs
         config = dataclasses.replace(
             config,
             tokenizer=dataclasses.replace(
@@ -161,8 +160,8 @@ def prepare(
         (directory / "config.toml").write_text(config.to_toml(), encoding="utf-8")
         for name in ("train", "valid"):
             (directory / name).mkdir()
-        crew = available_cores() if workers is None else workers
-        encoder = Encoder(tokenizer, config)
+        processes = available_cores() if workers is None else workers
+        encoder = ChunkEncoder(tokenizer, config)
         with (
             _writer(directory / "train", tokenizer) as train_writer,
             _writer(directory / "valid", tokenizer) as valid_writer,
@@ -170,29 +169,29 @@ def prepare(
             known: set[int] = set()
             outside: list[str] = []
             if valid is not None:
-                known, outside = _encode_valid(valid, encoder, valid_writer, crew)
-            run = _Run(corpus, encoder, train_writer, known, hold_out=valid is None)
+                known, outside = _encode_valid(valid, encoder, valid_writer, processes)
+            training = _TrainingPass(corpus, encoder, train_writer, known, hold_out=valid is None)
             if outside:
-                run.report.examples[NOT_IN_LOSS] = outside[:EXAMPLES]
-            run.encode(crew, lambda done: report("encoding", done, total))
+                training.report.examples[NOT_IN_LOSS] = outside[:EXAMPLES]
+            training.encode(processes, lambda done: report("encoding", done, total))
             if valid is None:
-                run.write_held_out(valid_writer)
-            run.refuse_nothing()
-            train_writer.close(run.report.to_json())
+                training.write_held_out(valid_writer)
+            training.check_not_empty()
+            train_writer.close(training.report.to_json())
             valid_writer.close()
-        text = json.dumps(run.report.to_json(), indent=2, ensure_ascii=False)
+        text = json.dumps(training.report.to_json(), indent=2, ensure_ascii=False)
         (directory / "report.json").write_text(text + "\n", encoding="utf-8")
     return Prepared.open(out)
 
 
-def _learn(pairs: Iterable[Pair], config: Config) -> Tokenizer:
+def _learn_tokenizer(pairs: Iterable[Pair], config: Config) -> Tokenizer:
     if config.data.task == "parsing":
         return TreeTokenizer.learn(pairs, config.tokenizer, config.trees)
     return Tokenizer.train((side for pair in pairs for side in pair[:2]), config.tokenizer)
 
 
-class _Counted:
-    """The pairs of a corpus, reported as they are read."""
+class _CountingCorpus:
+    """Yield the pairs of a corpus, and count and report them as they are read."""
 
     def __init__(self, corpus: Corpus, report: Progress) -> None:
         self._corpus = corpus
@@ -209,8 +208,8 @@ class _Counted:
 
 
 @dataclass(frozen=True, slots=True)
-class Encoded:
-    """A chunk of pairs after tokenising and cleaning; the ids are those of the kept pairs."""
+class EncodedChunk:
+    """Hold a chunk of pairs after tokenising and cleaning; the ids are those of the kept pairs."""
 
     verdicts: npt.NDArray[np.uint8]
     hashes: npt.NDArray[np.uint64]
@@ -220,8 +219,8 @@ class Encoded:
     target_lengths: npt.NDArray[np.int64]
 
 
-class Encoder:
-    """Tokenises and judges chunks of pairs; travels to the workers."""
+class ChunkEncoder:
+    """Tokenise and judge chunks of pairs; this is what the workers run."""
 
     def __init__(self, tokenizer: Tokenizer, config: Config) -> None:
         self.tokenizer = tokenizer
@@ -229,34 +228,34 @@ class Encoder:
         self._cleaner = Cleaner(config.data)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Encoder, (self.tokenizer, self.config)
+        return ChunkEncoder, (self.tokenizer, self.config)
 
-    def __call__(self, pairs: list[tuple[str, str]]) -> Encoded:
-        """Encode; what must exceed data.max_length by its characters alone is not tokenised."""
-        coder, longest = self.tokenizer, self.config.data.max_length
-        texts = [(coder.normalize(s), coder.normalize_target(t)) for s, t in pairs]
+    def __call__(self, pairs: list[tuple[str, str]]) -> EncodedChunk:
+        """Encode pairs; what exceeds data.max_length by its characters alone is not tokenised."""
+        tokenizer, longest = self.tokenizer, self.config.data.max_length
+        texts = [(tokenizer.normalize(s), tokenizer.normalize_target(t)) for s, t in pairs]
         fitting = [
             i
             for i, (source, target) in enumerate(texts)
-            if len(source) < longest * coder.longest_piece
-            and len(target) < longest * coder.longest_target
+            if len(source) < longest * tokenizer.longest_piece
+            and len(target) < longest * tokenizer.longest_target
         ]
         sources, targets = ([texts[i][side] for i in fitting] for side in (0, 1))
-        encoded = coder.encode_normalized(sources), coder.encode_targets(targets)
+        encoded = tokenizer.encode_normalized(sources), tokenizer.encode_targets(targets)
         too_long = REASONS.index("too long")
         verdicts = np.full(len(pairs), too_long, np.uint8)
         kept = []
         for row, i in enumerate(fitting):
             ids = encoded[0][row], encoded[1][row]
-            reason = self._cleaner.reason(*texts[i], len(ids[0]), len(ids[1]))
+            reason = self._cleaner.reason_to_drop(*texts[i], len(ids[0]), len(ids[1]))
             verdicts[i] = _KEPT if reason is None else REASONS.index(reason)
             if reason is None:
                 kept.append(ids)
-        flat = [self._flat([ids[side] for ids in kept]) for side in (0, 1)]
+        flat = [self._concatenate([ids[side] for ids in kept]) for side in (0, 1)]
         hashes = np.array([pair_hash(*pair) for pair in texts], np.uint64)
-        return Encoded(verdicts, hashes, *flat[0], *flat[1])
+        return EncodedChunk(verdicts, hashes, *flat[0], *flat[1])
 
-    def _flat(self, sequences: list[list[int]]) -> tuple[Ids, npt.NDArray[np.int64]]:
+    def _concatenate(self, sequences: list[list[int]]) -> tuple[Ids, npt.NDArray[np.int64]]:
         lengths = np.array([len(ids) for ids in sequences], np.int64)
         ids = np.fromiter(
             chain.from_iterable(sequences), id_type(len(self.tokenizer)), int(lengths.sum())
@@ -265,13 +264,15 @@ class Encoder:
 
 
 class _Candidate(NamedTuple):
+    """Hold a pair that may become a validation pair."""
+
     pair: Pair
     source: Ids
     target: Ids
 
 
 class _HeldOut:
-    """The pairs with the smallest hashes so far, with all their copies."""
+    """Keep the pairs with the smallest hashes so far, with all their copies."""
 
     def __init__(self) -> None:
         self._copies: dict[int, list[_Candidate]] = {}
@@ -279,12 +280,12 @@ class _HeldOut:
 
     @property
     def bound(self) -> int:
-        """A larger hash cannot get in any more."""
+        """Return the largest hash that may still be taken in."""
         full = len(self._copies) >= _HELD_OUT
         return -self._largest_first[0] if full else (1 << 64) - 1
 
     def offer(self, value: int, candidate: _Candidate) -> list[_Candidate]:
-        """Take one in; what has to leave for it."""
+        """Take one in if its hash is small enough; return those that have to leave for it."""
         if value in self._copies:
             self._copies[value].append(candidate)
             return []
@@ -292,30 +293,30 @@ class _HeldOut:
             return [candidate]
         self._copies[value] = [candidate]
         heapq.heappush(self._largest_first, -value)
-        return self._leave() if len(self._copies) > _HELD_OUT else []
+        return self._remove_largest() if len(self._copies) > _HELD_OUT else []
 
     def shrink(self, size: int) -> list[_Candidate]:
-        """Keep so many different pairs; what has to leave."""
+        """Keep so many different pairs; return those that have to leave."""
         leaving = []
         while len(self._copies) > size:
-            leaving += self._leave()
+            leaving += self._remove_largest()
         return leaving
 
     def groups(self) -> list[list[_Candidate]]:
-        """Each pair with its copies, in the order of the corpus."""
+        """Return each pair with its copies, in the order of the corpus."""
         return sorted(self._copies.values(), key=lambda copies: copies[0].pair.number)
 
-    def _leave(self) -> list[_Candidate]:
+    def _remove_largest(self) -> list[_Candidate]:
         return self._copies.pop(-heapq.heappop(self._largest_first))
 
 
-class _Run:
-    """One pass over the corpus into the training store."""
+class _TrainingPass:
+    """Go over the corpus once and fill the training store."""
 
     def __init__(
         self,
         corpus: Corpus,
-        encoder: Encoder,
+        encoder: ChunkEncoder,
         writer: StoreWriter,
         known: set[int],
         *,
@@ -330,15 +331,15 @@ class _Run:
         self._seen = HashSet() if encoder.config.data.drop_duplicates else None
 
     def encode(self, workers: int, done: Callable[[int], None]) -> None:
-        for pairs, encoded in _encoded(self._corpus, self._encoder, workers):
-            self._take(pairs, encoded)
+        for pairs, encoded in _encode_chunks(self._corpus, self._encoder, workers):
+            self._add_chunk(pairs, encoded)
             self.report.read += len(pairs)
             done(self.report.read)
         if malformed := self._corpus.malformed:
             self.report.read += len(malformed)
             self.report.drop("malformed", malformed, len(malformed))
 
-    def _take(self, pairs: list[Pair], encoded: Encoded) -> None:
+    def _add_chunk(self, pairs: list[Pair], encoded: EncodedChunk) -> None:
         verdicts = encoded.verdicts.copy()
         rows = np.flatnonzero(verdicts == _KEPT)  # the pairs whose ids there are
         hashes = encoded.hashes[rows]
@@ -358,11 +359,11 @@ class _Run:
                 places = (self._corpus.locate(pairs[i].number) for i in dropped)
                 self.report.drop(reason, places, len(dropped))
         self._writer.extend(
-            *_selected(encoded.source, encoded.source_lengths, keep),
-            *_selected(encoded.target, encoded.target_lengths, keep),
+            *_select(encoded.source, encoded.source_lengths, keep),
+            *_select(encoded.target, encoded.target_lengths, keep),
         )
 
-    def _offer(self, value: int, pair: Pair, encoded: Encoded, row: int) -> None:
+    def _offer(self, value: int, pair: Pair, encoded: EncodedChunk, row: int) -> None:
         assert self._held_out is not None
         source = _row(encoded.source, encoded.source_lengths, row)
         target = _row(encoded.target, encoded.target_lengths, row)
@@ -386,7 +387,8 @@ class _Run:
         self.report.held_out = len(pairs)
         _write_texts(writer.directory, pairs)
 
-    def refuse_nothing(self) -> None:
+    def check_not_empty(self) -> None:
+        """Raise DataError if no pair is left to train on."""
         if len(self._writer):
             return
         reasons = ", ".join(f"{reason}: {count}" for reason, count in self.report.dropped.items())
@@ -398,20 +400,20 @@ class _Run:
 
 
 def _encode_valid(
-    corpus: Corpus, encoder: Encoder, writer: StoreWriter, workers: int
+    corpus: Corpus, encoder: ChunkEncoder, writer: StoreWriter, workers: int
 ) -> tuple[set[int], list[str]]:
     """Encode the given validation set; only what cannot be in a batch is left out of its loss.
 
-    Gives the hashes of all its pairs, and where those that are left out stand.
+    Return the hashes of all its pairs, and where those that are left out stand.
     """
     data = dataclasses.replace(
         encoder.config.data, max_ratio=0.0, drop_copies=False, identify_languages=()
     )
-    encoder = Encoder(encoder.tokenizer, dataclasses.replace(encoder.config, data=data))
+    encoder = ChunkEncoder(encoder.tokenizer, dataclasses.replace(encoder.config, data=data))
     everything: list[Pair] = []
     hashes: set[int] = set()
     outside: list[str] = []
-    for pairs, encoded in _encoded(corpus, encoder, workers):
+    for pairs, encoded in _encode_chunks(corpus, encoder, workers):
         everything += pairs
         hashes.update(encoded.hashes.tolist())
         left_out = np.flatnonzero(encoded.verdicts != _KEPT)
@@ -430,10 +432,10 @@ def _encode_valid(
     return hashes, outside
 
 
-def _encoded(
-    corpus: Corpus, encoder: Encoder, workers: int
-) -> Iterator[tuple[list[Pair], Encoded]]:
-    """The corpus in chunks with their encoding, in order."""
+def _encode_chunks(
+    corpus: Corpus, encoder: ChunkEncoder, workers: int
+) -> Iterator[tuple[list[Pair], EncodedChunk]]:
+    """Yield the corpus in chunks with their encoding, in order."""
     chunks = _chunks(corpus)
     first = list(islice(chunks, 2))
     if len(first) < 2:
@@ -472,7 +474,7 @@ def _row(ids: Ids, lengths: npt.NDArray[np.int64], row: int) -> Ids:
     return ids[start : start + int(lengths[row])].copy()
 
 
-def _selected(
+def _select(
     ids: Ids, lengths: npt.NDArray[np.int64], keep: npt.NDArray[np.bool_]
 ) -> tuple[Ids, npt.NDArray[np.int64]]:
     if keep.all():

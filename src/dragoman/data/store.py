@@ -1,4 +1,4 @@
-"""Pairs of id sequences on disk, read through memory maps.
+"""A store holds pairs of id sequences on disk, read through memory maps.
 
 A store is a directory: for each side ``*.ids`` holds all sequences end to end (16 bits an id, 32
 for a vocabulary above 65,536) and ``*.offsets`` where each begins, one more than there are pairs
@@ -32,7 +32,7 @@ META_FILE: Final = "meta.json"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StoreMeta:
-    """What a store says about itself."""
+    """Hold what a store says about itself."""
 
     format: int
     pairs: int
@@ -48,12 +48,12 @@ class StoreMeta:
 
 
 def id_type(vocabulary: int) -> np.dtype[Any]:
-    """The narrowest type for the ids of a vocabulary."""
+    """Return the narrowest type for the ids of a vocabulary."""
     return np.dtype("<u2" if vocabulary <= 1 << 16 else "<u4")
 
 
 class StoreWriter:
-    """Fills an existing directory; `close` completes it. Memory does not grow with the corpus."""
+    """Fill an existing directory; `close` completes it. Memory does not grow with the corpus."""
 
     def __init__(self, directory: Path, *, vocabulary: int, tokenizer: str) -> None:
         self.directory = directory
@@ -84,7 +84,7 @@ class StoreWriter:
         return self._source.count
 
     def close(self, report: dict[str, Any] | None = None) -> StoreMeta:
-        """Write the rest; the store can be opened from now on."""
+        """Write the rest, after which the store can be opened."""
         self.abandon()
         meta = StoreMeta(
             format=FORMAT,
@@ -144,7 +144,7 @@ class _SideWriter:
 
 
 class Store:
-    """A finished store; sequences are views into the files, without begin and end marks."""
+    """Read a finished store; sequences are views into the files, without begin and end marks."""
 
     def __init__(self, path: Path, meta: StoreMeta) -> None:
         self.path = path
@@ -167,21 +167,21 @@ class Store:
         return self.meta.pairs
 
     def source(self, index: int) -> Ids:
-        """The ids of a source sentence."""
+        """Return the ids of a source sentence."""
         offsets = self._source_offsets
         return self._source_ids[offsets[index] : offsets[index + 1]]
 
     def target(self, index: int) -> Ids:
-        """The ids of a target sentence."""
+        """Return the ids of a target sentence."""
         offsets = self._target_offsets
         return self._target_ids[offsets[index] : offsets[index + 1]]
 
     def source_lengths(self, indices: npt.NDArray[np.integer[Any]] | slice) -> Lengths:
-        """How many pieces these source sentences have; a slice has no step."""
+        """Return how many pieces these source sentences have; a slice has no step."""
         return _lengths(self._source_offsets, indices)
 
     def target_lengths(self, indices: npt.NDArray[np.integer[Any]] | slice) -> Lengths:
-        """How many pieces these target sentences have; a slice has no step."""
+        """Return how many pieces these target sentences have; a slice has no step."""
         return _lengths(self._target_offsets, indices)
 
 
@@ -222,7 +222,7 @@ def _read_meta(path: Path) -> StoreMeta:
 
 
 def _map(path: Path, width: np.dtype[Any], count: int) -> npt.NDArray[Any]:
-    """The file as an array of exactly `count` numbers."""
+    """Map the file as an array of exactly `count` numbers."""
     try:
         size = path.stat().st_size
         if size != count * width.itemsize:

@@ -3,30 +3,30 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dragoman.data import Progress
 from dragoman.data.prepare import Prepared
 from dragoman.data.store import Store
 from dragoman.errors import ConfigError, DataError, ModelError
-from dragoman.inference.cpu import Engine, open_engine, why_no_engine
+from dragoman.inference.cpu import CpuEngine, open_cpu_engine, why_no_cpu_engine
 from dragoman.inference.cpu.shortlist import Shortlist
 from dragoman.model_directory import LoadedModel
 from dragoman.search import Hypothesis, SearchOptions
-from dragoman.text.special_tokens import EOS, FIRST
+from dragoman.text.special_tokens import EOS, FIRST_PIECE
 
 __all__ = [
-    "Compared",
     "Lexicon",
-    "Progress",
-    "check",
-    "compare",
-    "frequencies",
-    "learn",
+    "ShortlistComparison",
+    "check_supports_shortlist",
+    "compare_with_shortlist",
+    "count_target_pieces",
+    "learn_lexicon",
     "make_shortlist",
 ]
 
@@ -44,16 +44,14 @@ __all__ = [
 
 Ints: TypeAlias = NDArray[np.integer[Any]]
 Floats: TypeAlias = NDArray[np.floating[Any]]
-Progress: TypeAlias = Callable[[str, int, int | None], None]
-"""Called with what is being done, how many pairs are done, and of how many."""
 
-CHUNK: Final = 20_000
+CHUNK_PAIRS: Final = 20_000
 """Pairs of sentences looked at together."""
-MERGED: Final = 30_000_000
+MERGE_THRESHOLD: Final = 30_000_000
 """Counts that wait before they are put together."""
-CLOSE: Final = 300
+MAX_CANDIDATES: Final = 300
 """Target pieces of a source piece that are considered: those it is most often alone with."""
-ROUNDS: Final = 5
+EM_ROUNDS: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,18 +68,18 @@ class Lexicon:
         return Lexicon(self.sources[kept], self.targets[kept], self.probabilities[kept])
 
 
-def frequencies(store: Store, progress: Progress) -> Ints:
+def count_target_pieces(store: Store, progress: Progress) -> Ints:
     """How often each piece is in the targets of a corpus."""
     counts = np.zeros(store.meta.vocabulary, np.int64)
-    for start in range(0, len(store), CHUNK):
-        stop = min(start + CHUNK, len(store))
+    for start in range(0, len(store), CHUNK_PAIRS):
+        stop = min(start + CHUNK_PAIRS, len(store))
         targets = np.concatenate([store.target(i) for i in range(start, stop)])
         counts += np.bincount(targets, minlength=len(counts))
         progress("counting pieces", stop, len(store))
     return counts
 
 
-def learn(store: Store, without: Ints, progress: Progress) -> Lexicon:
+def learn_lexicon(store: Store, without: Ints, progress: Progress) -> Lexicon:
     """The lexicon of a corpus; the target pieces `without` are left out of it."""
     size = store.meta.vocabulary
     wanted = np.ones(size, np.bool_)
@@ -90,13 +88,14 @@ def learn(store: Store, without: Ints, progress: Progress) -> Lexicon:
     sources_E, targets_E = keys_E // size, keys_E % size
     # What is together by chance is together seldom, unless one of the two is everywhere.
     closeness_E = together_E.astype(np.float64) ** 2 / (seen[sources_E] * seen_targets[targets_E])
-    close = _ranks(sources_E, closeness_E) < CLOSE
+    close = _ranks(sources_E, closeness_E) < MAX_CANDIDATES
     keys_E, sources_E, targets_E = keys_E[close], sources_E[close], targets_E[close]
     found = [
-        _places(together, keys_E) for together in _chunks(store, wanted, "finding pairs", progress)
+        _find_entries(together, keys_E)
+        for together in _chunks(store, wanted, "finding pairs", progress)
     ]
     shares_E = closeness_E[close]
-    for _ in range(ROUNDS if len(keys_E) else 0):
+    for _ in range(EM_ROUNDS if len(keys_E) else 0):
         totals = np.bincount(sources_E, shares_E, size)
         probabilities_E = shares_E / np.maximum(totals, 1e-12)[sources_E]
         shares_E = np.zeros(len(keys_E))
@@ -108,7 +107,7 @@ def learn(store: Store, without: Ints, progress: Progress) -> Lexicon:
     return Lexicon(sources_E, targets_E, shares_E / seen[sources_E])
 
 
-class _Together(NamedTuple):
+class _Cooccurrences(NamedTuple):
     """Every source piece of some sentences beside every wanted target piece of the same."""
 
     keys: Ints
@@ -121,12 +120,12 @@ class _Together(NamedTuple):
 
 def _chunks(
     store: Store, wanted: NDArray[np.bool_], stage: str, progress: Progress
-) -> Iterator[_Together]:
+) -> Iterator[_Cooccurrences]:
     size = store.meta.vocabulary
-    for start in range(0, len(store), CHUNK):
-        rows = range(start, min(start + CHUNK, len(store)))
-        owners, sources = _once([store.source(i) for i in rows], size)
-        of_targets, targets = _once([store.target(i) for i in rows], size)
+    for start in range(0, len(store), CHUNK_PAIRS):
+        rows = range(start, min(start + CHUNK_PAIRS, len(store)))
+        owners, sources = _unique_pieces([store.source(i) for i in rows], size)
+        of_targets, targets = _unique_pieces([store.target(i) for i in rows], size)
         of_targets, targets = of_targets[wanted[targets]], targets[wanted[targets]]
         counts = np.bincount(owners, minlength=len(rows))
         lengths = counts[of_targets]
@@ -134,11 +133,11 @@ def _chunks(
         firsts = (np.cumsum(counts) - counts)[of_targets] - (np.cumsum(lengths) - lengths)
         places = np.arange(lengths.sum()) + np.repeat(firsts, lengths)
         keys = sources[places] * size + np.repeat(targets, lengths)
-        yield _Together(keys, lengths, sources, targets)
+        yield _Cooccurrences(keys, lengths, sources, targets)
         progress(stage, rows.stop, len(store))
 
 
-def _once(sentences: list[NDArray[Any]], size: int) -> tuple[Ints, Ints]:
+def _unique_pieces(sentences: list[NDArray[Any]], size: int) -> tuple[Ints, Ints]:
     """The pieces of each sentence, each once: whose they are, and which."""
     owners = np.repeat(np.arange(len(sentences)), list(map(len, sentences)))
     pieces = np.unique(owners * size + np.concatenate(sentences).astype(np.int64))
@@ -157,12 +156,12 @@ def _count(
         seen += np.bincount(sources, minlength=size)
         seen_targets += np.bincount(targets, minlength=size)
         waiting.append(np.unique(keys, return_counts=True))
-        if sum(len(one) for one, _ in waiting) > MERGED:
-            done, waiting = _joined([done, *waiting]), []
-    return *_joined([done, *waiting]), seen, seen_targets
+        if sum(len(one) for one, _ in waiting) > MERGE_THRESHOLD:
+            done, waiting = _merge_counts([done, *waiting]), []
+    return *_merge_counts([done, *waiting]), seen, seen_targets
 
 
-def _joined(parts: list[tuple[Ints, Ints]]) -> tuple[Ints, Ints]:
+def _merge_counts(parts: list[tuple[Ints, Ints]]) -> tuple[Ints, Ints]:
     """Counts of several parts as one."""
     keys, counts = (np.concatenate(side) for side in zip(*parts, strict=True))
     order = np.argsort(keys)
@@ -171,7 +170,7 @@ def _joined(parts: list[tuple[Ints, Ints]]) -> tuple[Ints, Ints]:
     return keys[firsts], np.add.reduceat(counts[order], firsts) if len(keys) else counts
 
 
-def _places(together: _Together, keys_E: Ints) -> tuple[Ints, Ints]:
+def _find_entries(together: _Cooccurrences, keys_E: Ints) -> tuple[Ints, Ints]:
     """Which entries are in these sentences, target by target, and how many each target has."""
     order = np.argsort(together.keys)  # a search is faster if what is sought ascends
     sought = together.keys[order]
@@ -195,17 +194,17 @@ def _ranks(sources_E: Ints, values_E: Floats) -> Ints:
     return ranks
 
 
-LEAST: Final = 0.002
+MIN_PROBABILITY: Final = 0.002
 """A target piece is listed if it is likelier than this where the source piece is."""
-SAMPLE: Final = 256
+SAMPLE_SIZE: Final = 256
 """Pieces that stand for all that are on no list."""
 
 
-def check(loaded: LoadedModel) -> None:
+def check_supports_shortlist(loaded: LoadedModel) -> None:
     """Refuse a model that the engine does not translate with."""
     if loaded.config.data.task != "translation":
         raise ModelError(f"{loaded.path}: a parser; a shortlist is of translation")
-    if obstacle := why_no_engine(loaded.config.model):
+    if obstacle := why_no_cpu_engine(loaded.config.model):
         raise ConfigError(f"{loaded.path}: no int8 ({obstacle}), and so no shortlist")
 
 
@@ -221,12 +220,12 @@ def make_shortlist(
     if common < 1 or most < 0:
         raise ConfigError(f"{common} common pieces and {most} of each are too few")
     vocabulary, outputs = loaded.tokenizer.sizes
-    counts = frequencies(data.train, progress)[:outputs]
+    counts = count_target_pieces(data.train, progress)[:outputs]
     order = np.argsort(-counts, kind="stable")
-    everywhere: Ints = np.sort(order[order >= FIRST][:common])
-    lexicon = learn(data.train, everywhere, progress).best(most, LEAST)
-    rest = np.setdiff1d(np.arange(FIRST, outputs), everywhere)
-    sample = np.sort(np.random.default_rng(0).permutation(rest)[:SAMPLE])
+    everywhere: Ints = np.sort(order[order >= FIRST_PIECE][:common])
+    lexicon = learn_lexicon(data.train, everywhere, progress).best(most, MIN_PROBABILITY)
+    rest = np.setdiff1d(np.arange(FIRST_PIECE, outputs), everywhere)
+    sample = np.sort(np.random.default_rng(0).permutation(rest)[:SAMPLE_SIZE])
     return Shortlist(
         outputs,
         np.append(EOS, everywhere).astype(np.int32),
@@ -237,7 +236,7 @@ def make_shortlist(
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class ShortlistComparison:
     """Translations of some sentences with all pieces, and with a shortlist."""
 
     beam: int
@@ -253,7 +252,9 @@ class Compared:
         return sum(a != b for a, b in zip(self.whole, self.short, strict=True))
 
 
-def compare(loaded: LoadedModel, shortlist: Shortlist, pairs: Store, count: int) -> list[Compared]:
+def compare_with_shortlist(
+    loaded: LoadedModel, shortlist: Shortlist, pairs: Store, count: int
+) -> list[ShortlistComparison]:
     """What a shortlist changes of the translations of some pairs, evenly from all.
 
     Greedily, and with the model's beam.
@@ -262,24 +263,24 @@ def compare(loaded: LoadedModel, shortlist: Shortlist, pairs: Store, count: int)
     sources = [pairs.source(i).tolist() for i in chosen]
     decode = loaded.tokenizer.decode
     references = [decode(pairs.target(i).tolist()) for i in chosen]
-    engine = open_engine(loaded)
+    engine = open_cpu_engine(loaded)
     found = []
     for beam in sorted({1, loaded.config.search.beam}):
         options = SearchOptions.from_config(loaded.config.search, beam=beam)
-        whole, slow = _timed(engine, None, sources, options)
-        short, fast = _timed(engine, shortlist, sources, options)
+        whole, slow = _time_search(engine, None, sources, options)
+        short, fast = _time_search(engine, shortlist, sources, options)
         before, after = ([decode(best[0].ids) for best in one] for one in (whole, short))
-        found.append(Compared(beam, before, after, references, slow / max(fast, 1e-9)))
+        found.append(ShortlistComparison(beam, before, after, references, slow / max(fast, 1e-9)))
     return found
 
 
-def _timed(
-    engine: Engine,
+def _time_search(
+    engine: CpuEngine,
     shortlist: Shortlist | None,
     sources: Sequence[Sequence[int]],
     options: SearchOptions,
 ) -> tuple[list[list[Hypothesis]], float]:
-    engine.take(shortlist)
+    engine.use_shortlist(shortlist)
     begun = time.process_time()
     found = engine.search(sources, options)
     return found, time.process_time() - begun

@@ -32,22 +32,22 @@ def read_trees(
     lines: Iterable[str],
     name: str = "<trees>",
     *,
-    complain: Callable[[DataError], None] | None = None,
+    on_error: Callable[[DataError], None] | None = None,
 ) -> Iterator[Tree]:
     """Yield every tree in the lines, as it stands there; `name` is the file's, for messages.
 
     A tree may go over several lines and several may stand on one. Lines between trees may be blank
     or comments. The bracket around ``( (S …))`` is a constituent with an empty label. With
-    `complain`, a tree that cannot be read is reported and left out, and reading goes on with the
+    `on_error`, a tree that cannot be read is reported and left out, and reading goes on with the
     next line that starts with a bracket. Leaves that are equal may be one object.
     """
-    return _read(enumerate(lines, 1), name, complain)
+    return _read(enumerate(lines, 1), name, on_error)
 
 
 def _read(
     lines: Iterable[tuple[int, str]],
     name: str,
-    complain: Callable[[DataError], None] | None,
+    on_error: Callable[[DataError], None] | None,
     *,
     ends_trees: bool = False,
 ) -> Iterator[Tree]:
@@ -60,26 +60,26 @@ def _read(
             continue
         lost = False
         if ends_trees and reader.open and line.startswith("("):
-            _report(complain, _unclosed(name, reader.open))
+            _report(on_error, _unclosed(name, reader.open))
             reader = _Reader()
         if not reader.open:
             since.clear()
             if line.lstrip().startswith(_COMMENTS):
                 continue
-        if complain is not None:
+        if on_error is not None:
             since.append((number, line))
         try:
             yield from reader.trees(line, number)
         except _MalformedError as error:
-            _report(complain, DataError(f"{name}, line {number}, column {error.column}: {error}"))
+            _report(on_error, DataError(f"{name}, line {number}, column {error.column}: {error}"))
             reader, lost = _Reader(), True
     if reader.open:
         if len(since) > 1 and not ends_trees:  # a lost bracket must not cost all that follows
             before = reader.open[0].column - 1
             since[0] = (since[0][0], " " * before + since[0][1][before:])
-            yield from _read(since, name, complain, ends_trees=True)
+            yield from _read(since, name, on_error, ends_trees=True)
         else:
-            _report(complain, _unclosed(name, reader.open))
+            _report(on_error, _unclosed(name, reader.open))
 
 
 class _MalformedError(Exception):
@@ -307,7 +307,7 @@ def _unclosed(name: str, open_: list[_Open]) -> DataError:
     )
 
 
-def _report(complain: Callable[[DataError], None] | None, error: DataError) -> None:
-    if complain is None:
+def _report(on_error: Callable[[DataError], None] | None, error: DataError) -> None:
+    if on_error is None:
         raise error from None
-    complain(error)
+    on_error(error)

@@ -17,7 +17,7 @@ from dragoman.config import TokenizerConfig
 from dragoman.data.batching import batches as chunks_module
 from dragoman.data.batching.batches import START, Batch, Batches, Position
 from dragoman.data.batching.packing import pack
-from dragoman.data.batching.shuffle import derive, shuffled
+from dragoman.data.batching.shuffle import derive_seed, shuffle_indices
 from dragoman.data.store import Store, StoreWriter
 from dragoman.errors import ConfigError, DataError
 from dragoman.text.special_tokens import BOS, EOS, PAD
@@ -509,34 +509,34 @@ def test_a_real_store_gives_the_same_in_another_process(tmp_path: Path) -> None:
 @settings(deadline=None, max_examples=60)
 @given(st.integers(1, 3000), st.integers(0, 2**63))
 def test_the_shuffle_is_a_bijection(size: int, seed: int) -> None:
-    values = shuffled(np.arange(size), size, seed)
+    values = shuffle_indices(np.arange(size), size, seed)
     assert sorted(values.tolist()) == list(range(size))
 
 
 def test_a_part_of_the_shuffle_is_the_shuffle_of_the_part() -> None:
-    whole = shuffled(np.arange(10_000), 10_000, 3)
-    assert (shuffled(np.arange(4000, 4100), 10_000, 3) == whole[4000:4100]).all()
-    vast = shuffled(np.arange(10**11, 10**11 + 1000), 10**12, 3)
+    whole = shuffle_indices(np.arange(10_000), 10_000, 3)
+    assert (shuffle_indices(np.arange(4000, 4100), 10_000, 3) == whole[4000:4100]).all()
+    vast = shuffle_indices(np.arange(10**11, 10**11 + 1000), 10**12, 3)
     assert len(set(vast.tolist())) == 1000
     assert 0 <= vast.min() < vast.max() < 10**12
 
 
 def test_the_shuffle_looks_like_chance() -> None:
-    values = shuffled(np.arange(100_000), 100_000, 5).astype(float)
+    values = shuffle_indices(np.arange(100_000), 100_000, 5).astype(float)
     assert abs(np.corrcoef(values, np.arange(100_000))[0, 1]) < 0.02
     assert abs(np.corrcoef(values[1:], values[:-1])[0, 1]) < 0.02
-    firsts = Counter(int(shuffled(np.arange(1), 10, seed)[0]) for seed in range(3000))
+    firsts = Counter(int(shuffle_indices(np.arange(1), 10, seed)[0]) for seed in range(3000))
     assert min(firsts.values()) > 230
     assert len(firsts) == 10
-    orders = Counter(tuple(shuffled(np.arange(4), 4, seed).tolist()) for seed in range(2400))
+    orders = Counter(tuple(shuffle_indices(np.arange(4), 4, seed).tolist()) for seed in range(2400))
     assert len(orders) == 24
 
 
 def test_derived_seeds_differ() -> None:
-    seeds = {derive(a, b, c) for a in range(20) for b in range(20) for c in range(20)}
+    seeds = {derive_seed(a, b, c) for a in range(20) for b in range(20) for c in range(20)}
     assert len(seeds) == 8000
-    assert derive(1, 2) != derive(2, 1)
-    assert derive(-1) >= 0
+    assert derive_seed(1, 2) != derive_seed(2, 1)
+    assert derive_seed(-1) >= 0
 
 
 LENGTHS = st.one_of(st.integers(1, 40), st.integers(1, 6))  # many short ones, some lopsided

@@ -9,7 +9,7 @@ import pytest
 
 from dragoman.config import Config
 from dragoman.data.doctor.examination import examine
-from dragoman.data.readers.parallel import Concatenated, corpus
+from dragoman.data.readers.parallel import ConcatenatedCorpus, open_parallel_corpus
 from dragoman.text.tokenizer import Tokenizer
 
 CONFIG = Config().overridden(["tokenizer.vocabulary=330", "data.max_length=60"])
@@ -29,7 +29,7 @@ def put(directory, name, pairs):
     for side, suffix in enumerate(("en", "de")):
         text = "".join(f"{pair[side]}\n" for pair in pairs)
         (directory / f"{name}.{suffix}").write_text(text, encoding="utf-8")
-    return corpus([directory / f"{name}.en", directory / f"{name}.de"])
+    return open_parallel_corpus([directory / f"{name}.en", directory / f"{name}.de"])
 
 
 @pytest.fixture(scope="module")
@@ -107,7 +107,7 @@ def test_every_line_that_cannot_be_read_is_listed(tmp_path, tokenizer):
     raw = (tmp_path / "a.de").read_bytes().split(b"\n")
     raw[3], raw[7], raw[9] = b"sch\xf6n", b"nul \0 byte", b"\xff"
     (tmp_path / "a.de").write_bytes(b"\n".join(raw))
-    pairs = corpus([tmp_path / "a.en", tmp_path / "a.de"])
+    pairs = open_parallel_corpus([tmp_path / "a.en", tmp_path / "a.de"])
     diagnosis = examine(pairs, config=CONFIG, tokenizer=tokenizer)
     reading = [f.message for f in diagnosis.findings if f.check == "reading"]
     assert [message.partition(": ")[0] for message in reading] == [
@@ -124,7 +124,7 @@ def test_a_file_that_breaks_off_is_reported_with_what_could_be_read(
     put(tmp_path, "a", sentences(3000))
     data = gzip.compress((tmp_path / "a.de").read_bytes())
     (tmp_path / "a.de.gz").write_bytes(data[: len(data) // 2])
-    pairs = corpus([tmp_path / "a.en", tmp_path / "a.de.gz"])
+    pairs = open_parallel_corpus([tmp_path / "a.en", tmp_path / "a.de.gz"])
     diagnosis = examine(pairs, config=CONFIG, tokenizer=tokenizer)
     assert "ends in the middle" in found(diagnosis, "error", "reading").message
     assert 0 < diagnosis.figures["pairs"] < 3000
@@ -133,7 +133,7 @@ def test_a_file_that_breaks_off_is_reported_with_what_could_be_read(
 def test_many_unreadable_lines_are_summed_up(tmp_path, tokenizer):
     put(tmp_path, "a", sentences(100))
     (tmp_path / "a.de").write_bytes(b"\xff\n" * 100)
-    pairs = corpus([tmp_path / "a.en", tmp_path / "a.de"])
+    pairs = open_parallel_corpus([tmp_path / "a.en", tmp_path / "a.de"])
     messages = [f.message for f in examine(pairs, config=CONFIG, tokenizer=tokenizer).findings]
     assert any("80 more lines like these" in message for message in messages)
 
@@ -144,21 +144,21 @@ def test_a_missing_line_is_found_and_both_counts_are_named(tmp_path, tokenizer):
     targets = [target for _, target in pairs]
     del targets[612]
     (tmp_path / "a.de").write_text("".join(f"{target}\n" for target in targets))
-    broken = corpus([tmp_path / "a.en", tmp_path / "a.de"])
+    broken = open_parallel_corpus([tmp_path / "a.en", tmp_path / "a.de"])
     diagnosis = examine(broken, config=CONFIG, tokenizer=tokenizer)
     counts = found(diagnosis, "error", "reading").message
     assert "a.en has 1000 lines" in counts
     assert "a.de has 999" in counts
-    slip = found(diagnosis, "error", "alignment")
-    assert "1 target line(s)" in slip.message
-    assert abs(int(slip.where.rpartition(" ")[2]) - 613) <= 3
+    misalignment = found(diagnosis, "error", "alignment")
+    assert "1 target line(s)" in misalignment.message
+    assert abs(int(misalignment.where.rpartition(" ")[2]) - 613) <= 3
 
 
-def test_a_slip_in_one_of_several_corpora_is_placed_there(tmp_path, tokenizer):
+def test_a_shift_in_one_of_several_corpora_is_placed_there(tmp_path, tokenizer):
     good, pairs = put(tmp_path, "good", sentences(500, seed=1)), sentences(500, seed=2)
     shifted = [(source, target) for (source, _), (_, target) in pairwise(pairs)]
     bad = put(tmp_path, "bad", [*pairs[:200], *shifted[200:]])
-    diagnosis = examine(Concatenated([good, bad]), config=CONFIG, tokenizer=tokenizer)
+    diagnosis = examine(ConcatenatedCorpus([good, bad]), config=CONFIG, tokenizer=tokenizer)
     where = found(diagnosis, "error", "alignment").where
     assert where.startswith(f"{tmp_path / 'bad.en'}, line ")
     assert abs(int(where.rpartition(" ")[2]) - 201) <= 3

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from dragoman.data.doctor.misalignment import Watch, find
+from dragoman.data.doctor.misalignment import AlignmentMonitor, find_misalignment
 
 
 def prose(count, seed):
@@ -32,12 +32,12 @@ def prose(count, seed):
         yield " ".join(source) + end, " ".join(target) + end
 
 
-def slip_of(sources, targets):
-    watch = Watch()
+def misalignment_of(sources, targets):
+    watch = AlignmentMonitor()
     for source, target in zip(sources, targets, strict=False):
         watch.add(source, target)
     read = lambda start, stop: (sources[start:stop], targets[start:stop])  # noqa: E731
-    return find(read, watch, len(targets) - len(sources))
+    return find_misalignment(read, watch, len(targets) - len(sources))
 
 
 @pytest.mark.parametrize("side", [0, 1])
@@ -47,9 +47,9 @@ def test_the_line_after_which_lines_are_missing_is_found(side, lines, missing, s
     sides = [list(texts) for texts in zip(*prose(lines, seed), strict=True)]
     place = random.Random(seed + lines).randrange(2, lines - missing - 10)
     del sides[side][place : place + missing]
-    slip = slip_of(*sides)
-    assert abs(slip.line - 1 - place) <= 3 + (missing if side == 1 else 0)
-    assert slip.offset == (-missing if side == 1 else missing)
+    misalignment = misalignment_of(*sides)
+    assert abs(misalignment.line - 1 - place) <= 3 + (missing if side == 1 else 0)
+    assert misalignment.offset == (-missing if side == 1 else missing)
 
 
 @pytest.mark.parametrize("place", [203, 411, 640])
@@ -62,43 +62,43 @@ def test_where_only_words_tell_the_line_they_do(place):
         sources.append(" ".join(f"a{chr(word)}b" for word in words) + number)
         targets.append(" ".join(f"c{chr(word + 1000)}d" for word in reversed(words)) + number)
     del targets[place]
-    assert abs(slip_of(sources, targets).line - 1 - place) <= 1
+    assert abs(misalignment_of(sources, targets).line - 1 - place) <= 1
 
 
 @pytest.mark.parametrize("place", [0, 3, 1490])
-def test_a_slip_at_either_end_is_found(place):
+def test_a_shift_at_either_end_is_found(place):
     sources, targets = (list(texts) for texts in zip(*prose(1500, 5), strict=True))
     del targets[place]
-    assert abs(slip_of(sources, targets).line - 1 - place) <= 3
+    assert abs(misalignment_of(sources, targets).line - 1 - place) <= 3
 
 
-def test_a_slip_is_found_though_the_counts_agree():
+def test_a_shift_is_found_though_the_counts_agree():
     sources, targets = (list(texts) for texts in zip(*prose(3000, 6), strict=True))
     del targets[1200]
     del sources[2500]
-    slip = slip_of(sources, targets)
-    assert abs(slip.line - 1 - 1200) <= 3
-    assert slip.offset == -1
+    misalignment = misalignment_of(sources, targets)
+    assert abs(misalignment.line - 1 - 1200) <= 3
+    assert misalignment.offset == -1
 
 
-def test_the_first_of_several_slips_is_the_one():
+def test_the_first_of_several_shifts_is_the_one():
     sources, targets = (list(texts) for texts in zip(*prose(6000, 7), strict=True))
     del targets[5000]
     del sources[3000:3002]
     del targets[1500]
-    assert abs(slip_of(sources, targets).line - 1 - 1500) <= 3
+    assert abs(misalignment_of(sources, targets).line - 1 - 1500) <= 3
 
 
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("lines", [0, 5, 60, 2000])
 def test_aligned_files_raise_no_suspicion(lines, seed):
     pairs = list(prose(lines, seed))
-    assert slip_of([source for source, _ in pairs], [target for _, target in pairs]) is None
+    assert misalignment_of([source for source, _ in pairs], [target for _, target in pairs]) is None
 
 
 def test_every_fourth_line_suffices(monkeypatch):
     monkeypatch.setattr("dragoman.data.doctor.misalignment._EVERY_LINE", 100)
     sources, targets = (list(texts) for texts in zip(*prose(5000, 8), strict=True))
-    assert slip_of(sources, targets) is None
+    assert misalignment_of(sources, targets) is None
     del sources[3210]
-    assert abs(slip_of(sources, targets).line - 1 - 3210) <= 3
+    assert abs(misalignment_of(sources, targets).line - 1 - 3210) <= 3

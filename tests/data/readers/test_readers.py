@@ -16,7 +16,7 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.data.readers.parallel import Concatenated, Tmx, corpus, open_text
+from dragoman.data.readers.parallel import ConcatenatedCorpus, Tmx, open_parallel_corpus, open_text
 from dragoman.errors import ConfigError, DataError
 
 COMPRESS = {
@@ -146,7 +146,7 @@ def test_two_files_are_read_side_by_side_as_often_as_wanted(tmp_path, suffix):
         put(tmp_path / f"a.en{suffix}", compress(b"one\ntwo\n")),
         put(tmp_path / f"a.de{suffix}", compress(b"eins\nzwei\n")),
     ]
-    pairs = corpus(paths)
+    pairs = open_parallel_corpus(paths)
     assert [tuple(pair) for pair in pairs] == [("one", "eins", 1), ("two", "zwei", 2)]
     assert list(pairs) == list(pickle.loads(pickle.dumps(pairs)))
     assert pairs.locate(2) == f"{paths[0]}, line 2"
@@ -155,22 +155,24 @@ def test_two_files_are_read_side_by_side_as_often_as_wanted(tmp_path, suffix):
 @pytest.mark.parametrize(("source", "target"), [(5, 3), (3, 5), (0, 1)])
 def test_files_of_different_lengths_are_refused_with_both_counts(tmp_path, source, target):
     paths = [put(tmp_path / "a.en", "x\n" * source), put(tmp_path / "a.de", "y\n" * target)]
-    text = message(lambda: corpus(paths))
+    text = message(lambda: open_parallel_corpus(paths))
     assert f"a.en has {source} lines" in text
     assert f"a.de has {target}" in text
 
 
 def test_tsv(tmp_path):
     path = put(tmp_path / "a.tsv.gz", gzip.compress(b"one\teins\n\tleer\n"))
-    assert texts(corpus([path])) == [("one", "eins"), ("", "leer")]
+    assert texts(open_parallel_corpus([path])) == [("one", "eins"), ("", "leer")]
 
 
 @pytest.mark.parametrize("bad", ["only one", "one\ttwo\tthree"])
 def test_tsv_with_other_columns_is_refused_with_its_line(tmp_path, bad):
     path = put(tmp_path / "a.tsv", f"one\teins\n{bad}\nthree\tdrei\n")
-    assert f"{path}, line 2: {bad.count(chr(9)) + 1} column" in message(lambda: corpus([path]))
+    assert f"{path}, line 2: {bad.count(chr(9)) + 1} column" in message(
+        lambda: open_parallel_corpus([path])
+    )
     complaints = []
-    assert len(list(corpus([path]).read(complaints.append))) == 2
+    assert len(list(open_parallel_corpus([path]).read(complaints.append))) == 2
     assert len(complaints) == 1
 
 
@@ -186,12 +188,12 @@ def test_tsv_with_other_columns_is_refused_with_its_line(tmp_path, bad):
 )
 def test_json_lines_with_any_of_the_usual_keys(tmp_path, record, languages):
     path = put(tmp_path / "a.jsonl", json.dumps(record) + "\n")
-    assert texts(corpus([path], languages=languages)) == [("one", "eins")]
+    assert texts(open_parallel_corpus([path], languages=languages)) == [("one", "eins")]
 
 
 def test_json_text_of_several_lines_becomes_one(tmp_path):
     path = put(tmp_path / "a.jsonl", json.dumps({"source": "a\nb\ud800", "target": "c\td"}) + "\n")
-    assert texts(corpus([path])) == [("a b\ufffd", "c d")]
+    assert texts(open_parallel_corpus([path])) == [("a b\ufffd", "c d")]
 
 
 @pytest.mark.parametrize(
@@ -206,7 +208,7 @@ def test_json_text_of_several_lines_becomes_one(tmp_path):
 )
 def test_json_that_is_no_pair_is_refused_with_its_line(tmp_path, bad, reason):
     path = put(tmp_path / "a.jsonl", '{"source": "a", "target": "b"}\n' + bad + "\n")
-    text = message(lambda: corpus([path]))
+    text = message(lambda: open_parallel_corpus([path]))
     assert text.startswith(f"{path}, line 2: ")
     assert reason in text
 
@@ -226,24 +228,26 @@ TMX = """<?xml version="1.0" encoding="{encoding}"?>
 def test_tmx(tmp_path, encoding):
     data = TMX.format(encoding=encoding).encode(encoding)
     path = put(tmp_path / "memory.tmx.xz", lzma.compress(data))
-    pairs = corpus([path], languages=("en", "de"))
+    pairs = open_parallel_corpus([path], languages=("en", "de"))
     assert [tuple(pair) for pair in pairs] == [
         ("The red house", "Das rote Häuschen", 1),
         ("two", "zwei", 3),
     ]
-    assert texts(corpus([path], languages=("de", "en")))[1] == ("zwei", "two")
+    assert texts(open_parallel_corpus([path], languages=("de", "en")))[1] == ("zwei", "two")
     assert pairs.locate(3) == f"{path}, unit 3"
 
 
 def test_tmx_that_breaks_off_is_refused_with_its_line(tmp_path):
     path = put(tmp_path / "memory.tmx", TMX.format(encoding="utf-8")[:-20])
-    assert f"{path}, line 8: not XML" in message(lambda: corpus([path], languages=("en", "de")))
+    assert f"{path}, line 8: not XML" in message(
+        lambda: open_parallel_corpus([path], languages=("en", "de"))
+    )
 
 
 def test_tmx_needs_its_languages_named(tmp_path):
     path = put(tmp_path / "memory.tmx", "<tmx/>")
     with pytest.raises(ConfigError, match="--languages en,de"):
-        corpus([path])
+        open_parallel_corpus([path])
 
 
 def test_memory_does_not_grow_with_a_translation_memory(tmp_path):
@@ -260,7 +264,7 @@ def test_memory_does_not_grow_with_a_translation_memory(tmp_path):
 def test_corpora_one_after_another_keep_their_places(tmp_path):
     first = [put(tmp_path / "a.en", "a\nb\n"), put(tmp_path / "a.de", "c\nd\n")]
     second = put(tmp_path / "b.tsv", "e\tf\n")
-    both = Concatenated([corpus(first), corpus([second])])
+    both = ConcatenatedCorpus([open_parallel_corpus(first), open_parallel_corpus([second])])
     for _ in range(2):
         assert [tuple(pair) for pair in both] == [("a", "c", 1), ("b", "d", 2), ("e", "f", 3)]
         assert both.locate(2) == f"{first[0]}, line 2"
@@ -279,11 +283,12 @@ def test_what_is_no_corpus_is_refused_at_once(tmp_path):
         ([text, "-"], "read more than once"),
     ]:
         with pytest.raises(DataError, match=reason):
-            corpus(paths)
+            open_parallel_corpus(paths)
 
 
 def test_a_pipe_cannot_be_a_corpus():
-    code = "import sys; from dragoman.data.readers import corpus; corpus(sys.argv[1:])"
+    code = "import sys; from dragoman.data.readers import parallel; "
+    code += "parallel.open_parallel_corpus(sys.argv[1:])"
     command = f"{sys.executable} -c '{code}' <(echo a) <(echo b)"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
     assert "save it to a file first" in done.stderr

@@ -12,9 +12,9 @@ import pytest
 
 from dragoman.config import Config, DataConfig
 from dragoman.data.prepare import Prepared, prepare
-from dragoman.data.readers.open_corpus import open_corpus, sets_of
-from dragoman.data.readers.parallel import Concatenated, Pair, ParallelFiles
-from dragoman.data.readers.treebank import Treebank, treebank
+from dragoman.data.readers import group_files, open_corpus
+from dragoman.data.readers.parallel import ConcatenatedCorpus, Pair, ParallelFiles
+from dragoman.data.readers.treebank import Treebank, open_treebank
 from dragoman.errors import DataError
 from dragoman.phrasebook import generate
 
@@ -41,7 +41,7 @@ def put(tmp_path: Path) -> Callable[..., Path]:
 
 
 def test_a_pair_is_the_words_of_a_tree_and_the_tree(put: Callable[..., Path]) -> None:
-    pairs = list(treebank([put("a.txt", DOG, CAT)]))
+    pairs = list(open_treebank([put("a.txt", DOG, CAT)]))
     assert pairs == [Pair("The dog barks .", DOG, 1), Pair("A cat sleeps .", CAT, 2)]
 
 
@@ -55,7 +55,7 @@ def test_trees_are_cleaned_and_may_go_over_several_lines(put: Callable[..., Path
         "( (S (NP-SBJ (PRP It))",
         "    (VP (VBZ is) (-LRB- -LRB-) (SBAR=2 (-NONE- 0)) (RB so) (-RRB- -RRB-))) )",
     )
-    bank = treebank([path])
+    bank = open_treebank([path])
     assert list(bank) == [
         Pair(
             "It is ( so )",
@@ -68,7 +68,7 @@ def test_trees_are_cleaned_and_may_go_over_several_lines(put: Callable[..., Path
 
 def test_a_tree_of_traces_alone_is_passed_over_and_still_counted(put: Callable[..., Path]) -> None:
     path = put("a.txt", DOG, TRACES, CAT)
-    bank = treebank([path])
+    bank = open_treebank([path])
     assert [pair.number for pair in bank] == [1, 3]
     assert bank.locate(3) == f"{path}, tree 3"
     assert bank.malformed == ()
@@ -84,18 +84,18 @@ def test_a_compressed_file_reads_the_same(
     plain = put("a.txt", DOG, CAT)
     packed = tmp_path / f"a.txt{suffix}"
     packed.write_bytes(compress(plain.read_bytes()))
-    assert list(treebank([packed])) == list(treebank([plain]))
+    assert list(open_treebank([packed])) == list(open_treebank([plain]))
 
 
 def test_it_can_be_read_again_and_again(put: Callable[..., Path]) -> None:
-    bank = treebank([put("a.txt", DOG, "(S (NP", CAT)])
+    bank = open_treebank([put("a.txt", DOG, "(S (NP", CAT)])
     assert list(bank) == list(bank)
     assert len(bank.malformed) == 1, "of the last time, not of all"
 
 
 def test_files_come_one_after_another_numbered_through(put: Callable[..., Path]) -> None:
     one, other = put("b.txt", DOG, CAT), put("a.txt", CAT)
-    bank = treebank([one, other])
+    bank = open_treebank([one, other])
     assert [(pair.source, pair.number) for pair in bank] == [
         ("The dog barks .", 1),
         ("A cat sleeps .", 2),
@@ -111,7 +111,7 @@ def test_a_directory_is_all_its_files_in_the_order_of_their_names(
     put("bank/wsj/00.mrg", DOG)
     put("bank/.hidden", "no tree")
     put("bank/.cache/00.mrg", DOG)
-    bank = treebank([tmp_path / "bank"])
+    bank = open_treebank([tmp_path / "bank"])
     assert [pair.source for pair in bank] == ["The dog barks .", "A cat sleeps ."]
     assert bank.malformed == ()
 
@@ -121,7 +121,7 @@ def test_a_directory_is_all_its_files_in_the_order_of_their_names(
 
 def test_a_tree_that_cannot_be_read_is_remembered_by_its_place(put: Callable[..., Path]) -> None:
     path = put("a.txt", DOG, "(S (NP (NN lost) dog))", CAT, "(S ())", DOG)
-    bank = treebank([path])
+    bank = open_treebank([path])
     assert [pair.source[0] for pair in bank] == ["T", "A", "T"]
     assert [problem.split(": ")[0] for problem in bank.malformed] == [
         f"{path}, line 2, column 18",
@@ -139,7 +139,7 @@ def test_who_asks_to_hear_of_problems_hears_of_them(put: Callable[..., Path]) ->
 
 def test_problems_of_all_files_are_remembered(put: Callable[..., Path]) -> None:
     paths = [put("a.txt", DOG, "(S"), put("b.txt", CAT), put("c.txt", CAT, "nothing")]
-    bank = treebank(paths)
+    bank = open_treebank(paths)
     assert len(list(bank)) == 3
     assert [problem.split(",")[0] for problem in bank.malformed] == [str(paths[0]), str(paths[2])]
 
@@ -147,25 +147,26 @@ def test_problems_of_all_files_are_remembered(put: Callable[..., Path]) -> None:
 def test_what_is_no_file_of_trees_is_refused(put: Callable[..., Path], tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     put("hidden/.trees", DOG)
+    nothing = "there is no file in this directory; name a file of trees"
     cases = {
         tmp_path / "no": f"{tmp_path / 'no'}: no such file",
-        tmp_path / "empty": f"{tmp_path / 'empty'}: an empty directory; name a file of trees",
-        tmp_path / "hidden": f"{tmp_path / 'hidden'}: an empty directory; name a file of trees",
+        tmp_path / "empty": f"{tmp_path / 'empty'}: {nothing}",
+        tmp_path / "hidden": f"{tmp_path / 'hidden'}: {nothing}",
         Path("-"): "a corpus is read more than once; save standard input to a file first",
     }
     for path, message in cases.items():
         with pytest.raises(DataError) as refused:
-            treebank([path])
+            open_treebank([path])
         assert str(refused.value) == message
     with pytest.raises(DataError, match=r"^name a file of trees$"):
-        treebank([])
+        open_treebank([])
 
 
 def test_bytes_that_are_no_text_are_refused_with_their_line(put: Callable[..., Path]) -> None:
     path = put("a.txt", DOG, CAT)
     path.write_bytes(path.read_bytes() + "(S (NN Käse))".encode("latin1"))
     with pytest.raises(DataError, match=r"a\.txt, line 3: byte 0xE4 \(column 9\) is not UTF-8"):
-        list(treebank([path]))
+        list(open_treebank([path]))
 
 
 # --- by task ---
@@ -176,14 +177,14 @@ def test_the_task_tells_what_files_are(put: Callable[..., Path]) -> None:
     assert isinstance(open_corpus([one, other], DataConfig()), ParallelFiles)
     assert isinstance(open_corpus([one], PARSING), Treebank)
     both = open_corpus([one], PARSING, [other])
-    assert isinstance(both, Concatenated)
+    assert isinstance(both, ConcatenatedCorpus)
     assert [pair.target for pair in both] == [DOG, CAT]
-    assert sets_of(["a", "b", "c.tsv", "d", "e"], DataConfig()) == [
+    assert group_files(["a", "b", "c.tsv", "d", "e"], DataConfig()) == [
         [Path("a"), Path("b")],
         [Path("c.tsv")],
         [Path("d"), Path("e")],
     ]
-    assert sets_of(["a", "b.tsv"], PARSING) == [[Path("a")], [Path("b.tsv")]]
+    assert group_files(["a", "b.tsv"], PARSING) == [[Path("a")], [Path("b.tsv")]]
 
 
 # --- preparing ---

@@ -1,1 +1,1 @@
-"""Batching: from stored pairs to batches of one static shape."""
+"""Here stored pairs become batches of one static shape."""

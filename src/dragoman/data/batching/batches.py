@@ -1,8 +1,13 @@
-"""Batches of one static shape, nearly free of padding, that can be resumed anywhere.
+"""Batches have one static shape, are nearly free of padding, and can be resumed anywhere.
 
 Sentence pairs are packed into rows, with the number of its segment and the position in it at
-every place; docs/batches.md tells how, and what it gains.
+every place; docs/batches.md tells how, and what it gains. An epoch's shuffled order is cut into
+chunks of some ten thousand pairs: enough to pack well, few enough to be there in a fraction of a
+second. A chunk is a pure function of (store, settings, seed, epoch, chunk), so any process can
+build it and nothing before it needs to be read.
 """
+
+# N pairs, R rows of a batch, S and T the lengths of its source and target rows
 
 from __future__ import annotations
 
@@ -18,82 +23,71 @@ from numpy.typing import NDArray
 
 from dragoman.data.batching.layout import Batch, lay_out
 from dragoman.data.batching.packing import pack
-from dragoman.data.batching.shuffle import derive, shuffled
+from dragoman.data.batching.shuffle import derive_seed, shuffle_indices
 from dragoman.errors import ConfigError, DataError
 from dragoman.system.process_pool import map_ahead
 
-__all__ = ["START", "Batch", "Batches", "Chunks", "PairStore", "Position", "Sampler"]
-
-
-# PART data.chunks: A chunk of an epoch, built from nothing but its number.
-#
-# An epoch's shuffled order is cut into chunks of some ten thousand pairs: enough to pack well,
-# few enough to be there in a fraction of a second. A chunk is a pure function of (store,
-# settings, seed, epoch, chunk), so any process can build it and nothing before it needs to be
-# read.
-
-
-# N pairs, R rows of a batch, S and T the lengths of its source and target rows
-
+__all__ = ["START", "Batch", "Batches", "ChunkBuilder", "PairStore", "Position", "Sampler"]
 
 Numbers: TypeAlias = NDArray[np.integer[Any]]
 Sampler: TypeAlias = Callable[[Sequence[Numbers], int], Sequence[Sequence[int]]]
-"""Other segmentations of these sentences, drawn with this seed; picklable where workers are."""
+"""Draws other segmentations of sentences with a seed; picklable where there are workers."""
 
 CHUNK_PAIRS: Final = 40_000
+"""About so many pairs make a chunk."""
 SAMPLED_CHUNK_PAIRS: Final = 10_000
-"""Drawing segmentations takes many times as long as all the rest."""
+"""The same where segmentations are drawn, which takes many times as long as all the rest."""
 GROWTH_PAIRS: Final = 200
-"""Pairs segmented anew on trial, to know how much longer that makes them."""
+"""So many pairs are segmented anew on trial, to know how much longer that makes them."""
 
 _ORDER, _ROWS, _SOURCE, _TARGET = range(4)  # what a seed is derived for
 
 
-class Totals(Protocol):
-    """What a store knows of itself without looking."""
+class StoreTotals(Protocol):
+    """Know the totals of a store without reading it."""
 
     @property
     def source_pieces(self) -> int:
-        """Of all source sentences together."""
+        """Return the pieces of all source sentences together."""
 
     @property
     def target_pieces(self) -> int:
-        """Of all target sentences together."""
+        """Return the pieces of all target sentences together."""
 
     @property
     def longest_source(self) -> int:
-        """Pieces of the longest source sentence."""
+        """Return the pieces of the longest source sentence."""
 
     @property
     def longest_target(self) -> int:
-        """Pieces of the longest target sentence."""
+        """Return the pieces of the longest target sentence."""
 
 
 class PairStore(Protocol):
-    """Pairs of id sequences without begin and end marks; cheap to pickle where workers are."""
+    """Give pairs of id sequences without begin and end marks; be cheap to pickle for workers."""
 
     @property
-    def meta(self) -> Totals:
-        """Its totals."""
+    def meta(self) -> StoreTotals:
+        """Return its totals."""
 
     def __len__(self) -> int: ...
 
     def source(self, index: int, /) -> Numbers:
-        """The ids of a source sentence."""
+        """Return the ids of a source sentence."""
 
     def target(self, index: int, /) -> Numbers:
-        """The ids of a target sentence."""
+        """Return the ids of a target sentence."""
 
     def source_lengths(self, indices: Numbers, /) -> Numbers:
-        """How many pieces these source sentences have."""
+        """Return how many pieces these source sentences have."""
 
     def target_lengths(self, indices: Numbers, /) -> Numbers:
-        """How many pieces these target sentences have."""
+        """Return how many pieces these target sentences have."""
 
 
 @dataclass(frozen=True, slots=True)
-class Chunks:
-    """All chunks of all epochs; each is made when asked for."""
+class ChunkBuilder:
+    """Build any chunk of any epoch when it is asked for."""
 
     store: PairStore
     shape: tuple[int, int, int]
@@ -103,7 +97,7 @@ class Chunks:
     sample_targets: bool = True
     """Whether targets, too, are text that the sampler can cut otherwise."""
     pairs: int = field(init=False)
-    """Of a chunk; the last one of an epoch has up to half as many more or less."""
+    """Pairs of a chunk; the last one of an epoch has up to half as many more or less."""
     count: int = field(init=False)
     """Chunks of an epoch."""
 
@@ -113,30 +107,30 @@ class Chunks:
         object.__setattr__(self, "count", max(1, round(len(self.store) / pairs)))
 
     def build(self, number: tuple[int, int]) -> list[Batch]:
-        """The batches of (epoch, chunk)."""
+        """Return the batches of (epoch, chunk)."""
         epoch, chunk = number
         end = (chunk + 1) * self.pairs if chunk + 1 < self.count else len(self.store)
         indices = np.arange(chunk * self.pairs, end)
         if self.shuffle:
-            seed = derive(self.seed, _ORDER, epoch)
-            indices = np.sort(shuffled(indices, len(self.store), seed))  # reads go one way
+            seed = derive_seed(self.seed, _ORDER, epoch)
+            indices = np.sort(shuffle_indices(indices, len(self.store), seed))  # reads go one way
         _, S, T = self.shape
         source, target = self._read(indices)
-        source = self._sampled(source, S, derive(self.seed, _SOURCE, epoch, chunk))
+        source = self._sample(source, S, derive_seed(self.seed, _SOURCE, epoch, chunk))
         if self.sample_targets:
-            target = self._sampled(target, T, derive(self.seed, _TARGET, epoch, chunk))
+            target = self._sample(target, T, derive_seed(self.seed, _TARGET, epoch, chunk))
         rows = pack(_lengths(source), _lengths(target), S, T)
         if self.shuffle:
-            seed = derive(self.seed, _ROWS, epoch, chunk)
-            rows = [rows[row] for row in shuffled(np.arange(len(rows)), len(rows), seed)]
+            seed = derive_seed(self.seed, _ROWS, epoch, chunk)
+            rows = [rows[row] for row in shuffle_indices(np.arange(len(rows)), len(rows), seed)]
         return lay_out(source, target, rows, self.shape)
 
     def _read(self, indices: NDArray[np.int64]) -> tuple[list[Numbers], list[Numbers]]:
         numbers = indices.tolist()
         return [self.store.source(i) for i in numbers], [self.store.target(i) for i in numbers]
 
-    def _sampled(self, sentences: list[Numbers], L: int, seed: int) -> list[Numbers]:
-        """Other segmentations, but not where there is none or none that the row can hold."""
+    def _sample(self, sentences: list[Numbers], L: int, seed: int) -> list[Numbers]:
+        """Draw other segmentations, but not where there is none or none that fits the row."""
         if self.sampler is None:
             return sentences
         drawn = self.sampler(sentences, seed)
@@ -146,7 +140,7 @@ class Chunks:
         ]
 
     def _pairs_of_whole_batches(self) -> int:
-        """About CHUNK_PAIRS, such that a chunk's rows nearly fill its last batch.
+        """Return about CHUNK_PAIRS, such that a chunk's rows nearly fill its last batch.
 
         The rows a chunk will need are estimated from the means of the store and a trial packing.
         Their number varies from chunk to chunk; a batch that is begun for a few rows too many
@@ -170,48 +164,45 @@ class Chunks:
         return max(1, int(pairs * (1 - _margin(deviation, batches))))
 
     def _growth(self, trial: NDArray[np.int64]) -> float:
-        """How many times as long the sampler makes sentences."""
+        """Return how many times as long the sampler makes sentences."""
         _, S, T = self.shape
         sides = list(zip(self._read(trial[:: -(-len(trial) // GROWTH_PAIRS)]), (S, T), strict=True))
         return max(
-            float(_lengths(self._sampled(old, L, seed=0)).sum() / _lengths(old).sum())
+            float(_lengths(self._sample(old, L, seed=0)).sum() / _lengths(old).sum())
             for old, L in (sides if self.sample_targets else sides[:1])
         )
 
 
 def _margin(deviation: float, batches: int) -> float:
-    """The share of rows to leave empty for the least waste.
+    """Return the share of rows to leave empty for the least waste.
 
     That is the least of z × deviation + P(more than z deviations) / batches, as for a normal
-    distribution: empty rows against one more batch, begun and spread.
+    distribution: empty rows against one more batch.
     """
     slope = batches * deviation * math.sqrt(2 * math.pi)
     return deviation * math.sqrt(-2 * math.log(slope)) if 0 < slope < 1 else 0.0
 
 
 def _lengths(sentences: Sequence[Numbers]) -> NDArray[np.int64]:
-    """Positions of each: its pieces and one mark."""
+    """Return the positions of each sentence: its pieces and one mark."""
     return np.fromiter(map(len, sentences), np.int64, len(sentences)) + 1
-
-
-# R rows of a batch, S and T the lengths of its source and target rows
 
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Which batch comes next: `batch` of `chunk` of `epoch`, all from 0."""
+    """Say which batch comes next: `batch` of `chunk` of `epoch`, all from 0."""
 
     epoch: int = 0
     chunk: int = 0
     batch: int = 0
 
     def to_dict(self) -> dict[str, int]:
-        """As JSON holds it."""
+        """Return the position as JSON holds it."""
         return asdict(self)
 
     @classmethod
     def from_dict(cls, numbers: dict[str, Any]) -> Self:
-        """What `to_dict` gave."""
+        """Make a position from what `to_dict` gave."""
         try:
             position = cls(**{name: int(number) for name, number in numbers.items()})
         except (TypeError, ValueError):
@@ -256,47 +247,47 @@ class Batches:
         R = max(batch_tokens // row_length // multiple_of, 1) * multiple_of
         self.shape = (R, *_row_lengths(store, row_length))
         """R, S, T: the same for every batch."""
-        self._chunks = Chunks(store, self.shape, seed, shuffle, sampler, sample_targets)
+        self._chunks = ChunkBuilder(store, self.shape, seed, shuffle, sampler, sample_targets)
         self.chunks = self._chunks.count
         """Chunks of an epoch."""
         self._workers = workers
 
     def stream(self, position: Position = START) -> Generator[tuple[Batch, Position], None, None]:
-        """Batches without end, from the position on, each with the position of the next one.
+        """Yield batches without end, from the position on, each with the next one's position.
 
         Closing the generator ends its workers.
         """
-        a_epoch = self.chunks
-        start = position.epoch * a_epoch + position.chunk
-        with closing(self._built(count(start))) as built:
+        per_epoch = self.chunks
+        start = position.epoch * per_epoch + position.chunk
+        with closing(self._build(count(start))) as built:
             for number, batches in zip(count(start), built, strict=False):
                 first = position.batch if number == start else 0
-                if position.chunk >= a_epoch or first >= len(batches):
+                if position.chunk >= per_epoch or first >= len(batches):
                     raise DataError(
                         f"there is no batch at {position}; the corpus or the batch settings are "
                         "not those it was saved with"
                     )
                 for index, batch in enumerate(batches[first:], first + 1):
                     if index < len(batches):
-                        yield batch, Position(*divmod(number, a_epoch), index)
+                        yield batch, Position(*divmod(number, per_epoch), index)
                     else:
-                        yield batch, Position(*divmod(number + 1, a_epoch))
+                        yield batch, Position(*divmod(number + 1, per_epoch))
 
     def epoch(self, number: int = 0) -> Generator[Batch, None, None]:
-        """One pass over all pairs."""
-        a_epoch = self.chunks
-        with closing(self._built(range(number * a_epoch, (number + 1) * a_epoch))) as built:
+        """Yield the batches of one pass over all pairs."""
+        per_epoch = self.chunks
+        with closing(self._build(range(number * per_epoch, (number + 1) * per_epoch))) as built:
             for batches in built:
                 yield from batches
 
-    def _built(self, numbers: Iterable[int]) -> Generator[list[Batch], None, None]:
-        """Chunks, counted over all epochs."""
+    def _build(self, numbers: Iterable[int]) -> Generator[list[Batch], None, None]:
+        """Build chunks, given by their numbers over all epochs."""
         pairs = (divmod(number, self.chunks) for number in numbers)
         return map_ahead(self._chunks.build, pairs, self._workers)
 
 
 def _row_lengths(store: PairStore, row_length: int) -> tuple[int, int]:
-    """S and T: the side with more pieces has the full length, the other its share.
+    """Return S and T: the side with more pieces has the full length, the other its share.
 
     The share is the nearest multiple of 4, or the next that holds the longest sentence.
     """

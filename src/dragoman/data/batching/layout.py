@@ -1,4 +1,4 @@
-"""A batch, and how packed sentences are laid out in its arrays.
+"""Packed sentences are laid out in the arrays of a batch.
 
 A pair is one segment of one row: its pieces and EOS on the source side, BOS and its pieces as the
 decoder's input, its pieces and EOS as the expected output.
@@ -26,7 +26,7 @@ Numbers: TypeAlias = NDArray[np.integer[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Rows of packed pairs; a pair has the same row and segment number on both sides."""
+    """Hold rows of packed pairs; a pair has the same row and segment number on both sides."""
 
     source_ids: Ids  # R S
     source_segments: Ids  # R S; from 1, 0 is padding
@@ -38,35 +38,35 @@ class Batch:
 
     @property
     def sentences(self) -> int:
-        """How many pairs."""
+        """Return how many pairs there are."""
         return int(self.target_segments.max(axis=1, initial=0).sum())
 
     @property
     def source_tokens(self) -> int:
-        """Source positions that are not padding, EOS counted."""
+        """Return how many source positions are not padding, EOS counted."""
         return int(np.count_nonzero(self.source_segments))
 
     @property
     def target_tokens(self) -> int:
-        """Target positions that are not padding: the predictions a loss is the mean of."""
+        """Return how many target positions are not padding; the loss is the mean over these."""
         return int(np.count_nonzero(self.target_segments))
 
     def rows(self, part: int, parts: int) -> Batch:
-        """One of `parts` equal shares, for a rank or a slice of accumulation.
+        """Return one of `parts` equal shares, for a rank or a slice of accumulation.
 
-        A share takes every parts-th row, so that empty rows, which come last, are spread evenly.
+        A share has every parts-th row, so that empty rows, which come last, are shared evenly.
         """
         return Batch(*(np.ascontiguousarray(a[part::parts]) for a in self.arrays()))
 
     def with_rows(self, count: int) -> Batch:
-        """The same with empty rows at the end, `count` in all."""
+        """Return the batch with empty rows at its end, `count` rows in all."""
         more = count - len(self.source_ids)
         if more <= 0:
             return self
         return Batch(*(np.pad(a, ((0, more), (0, 0)), constant_values=PAD) for a in self.arrays()))
 
     def arrays(self) -> list[Ids]:
-        """All of them, in the order in which they stand above."""
+        """Return all arrays, in the order in which they stand above."""
         return [getattr(self, field.name) for field in fields(self)]
 
 
@@ -76,20 +76,20 @@ def lay_out(
     rows: Sequence[Sequence[int]],
     shape: tuple[int, int, int],
 ) -> list[Batch]:
-    """Batches of R rows each, as few as hold the rows; empty rows are shared out among them."""
+    """Make as few batches of R rows as hold the rows; empty rows are shared among them."""
     R, S, T = shape
     batches = -(-len(rows) // R)
     bounds = [len(rows) * batch // batches for batch in range(batches + 1)]
-    slots: list[Sequence[int]] = []  # all rows of all batches
+    all_rows: list[Sequence[int]] = []  # of all batches
     for start, end in pairwise(bounds):
-        slots += [*rows[start:end], *[()] * (R - (end - start))]
-    _, *source_grids = _grids(source, slots, S)
-    grids = [grid.reshape(batches, R, -1) for grid in [*source_grids, *_grids(target, slots, T)]]
+        all_rows += [*rows[start:end], *[()] * (R - (end - start))]
+    _, *source_grids = _grids(source, all_rows, S)
+    grids = [grid.reshape(batches, R, -1) for grid in [*source_grids, *_grids(target, all_rows, T)]]
     return [Batch(*(grid[batch] for grid in grids)) for batch in range(batches)]
 
 
 def _grids(sentences: Sequence[Numbers], rows: Sequence[Sequence[int]], L: int) -> list[Ids]:
-    """Input, output, segments and positions of all rows, end to end.
+    """Return input, output, segments and positions of all rows, end to end.
 
     The padding of a row is laid out like one more sentence, of segment 0 and maybe no length.
     """
@@ -112,9 +112,9 @@ def _grids(sentences: Sequence[Numbers], rows: Sequence[Sequence[int]], L: int) 
 
     # N now counts the paddings too.
     lengths_N = np.insert(lengths_N, bounds_C, padding_C)
-    segment_N = np.insert(_counting(sizes_C) + 1, bounds_C, 0)
+    segment_N = np.insert(_count_within(sizes_C) + 1, bounds_C, 0)
     segments = np.repeat(segment_N.astype(np.int32), lengths_N)
-    positions = _counting(lengths_N) * (segments > 0)
+    positions = _count_within(lengths_N) * (segments > 0)
 
     shifted = np.roll(output, 1)
     starts_N = np.cumsum(lengths_N) - lengths_N
@@ -124,7 +124,7 @@ def _grids(sentences: Sequence[Numbers], rows: Sequence[Sequence[int]], L: int) 
     return [shifted, output, segments, positions]
 
 
-def _counting(lengths: NDArray[np.int64]) -> Ids:
-    """0, 1, … within each of the lengths, one after another."""
+def _count_within(lengths: NDArray[np.int64]) -> Ids:
+    """Count 0, 1, … within each of the lengths, one after another."""
     starts = (np.cumsum(lengths) - lengths).astype(np.int32)
     return np.arange(lengths.sum(), dtype=np.int32) - np.repeat(starts, lengths)

@@ -1,4 +1,4 @@
-"""Sentence pairs into rows: bin packing in two dimensions, one or two microseconds a pair.
+"""Sentence pairs are packed into rows: bin packing in two dimensions, a microsecond or two a pair.
 
 Pairs wait in buckets of equal size. In a bucket they are sorted by lean: by how much more of its
 target row than of its source row a pair takes. A row begins with the largest pair there is, goes
@@ -17,12 +17,12 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.data.batching.shuffle import shuffled
+from dragoman.data.batching.shuffle import shuffle_indices
 
 __all__ = ["pack"]
 
 ENDING: Final = 1.5
-"""Room for this many pairs of average size is kept for the end of a row."""
+"""A row keeps room for this many pairs of average size for its end."""
 
 
 def pack(
@@ -31,7 +31,7 @@ def pack(
     S: int,
     T: int,
 ) -> list[list[int]]:
-    """Rows of pairs, as indices; every pair once, no side of a row above S or T."""
+    """Return rows of pairs, as indices; each pair is in one row, no row exceeds S or T."""
     source, target = source_lengths_N.tolist(), target_lengths_N.tolist()
     # In units of which a row holds S × T on both sides; sizes are in positions of the longer row.
     source_N = source_lengths_N.astype(np.int64) * T
@@ -40,7 +40,7 @@ def pack(
     sizes_N = (source_N + target_N) // unit
     leans, members = _buckets(sizes_N, target_N - source_N)
     waiting = sum(1 << size for size, bucket in enumerate(members) if bucket)  # bits: not empty
-    draws = sizes_N[shuffled(np.arange(len(sizes_N)), len(sizes_N), seed=0)].tolist()
+    draws = sizes_N[shuffle_indices(np.arange(len(sizes_N)), len(sizes_N), seed=0)].tolist()
     ending = int(ENDING * sizes_N.mean())
 
     rows = []
@@ -92,7 +92,7 @@ def pack(
 def _buckets(
     sizes_N: NDArray[np.int64], leans_N: NDArray[np.int64]
 ) -> tuple[list[list[int]], list[list[int]]]:
-    """By size: the leans in order, and the pairs that have them."""
+    """Return by size the leans in order, and the pairs that have them."""
     order_N = np.lexsort((leans_N, sizes_N))
     ends = np.cumsum(np.bincount(sizes_N))[:-1]
     return (

@@ -1,4 +1,4 @@
-"""An epoch's order without an epoch's memory.
+"""An epoch is shuffled without holding its order in memory.
 
 A permutation of a hundred million indices would take 800 MB and seconds to draw. A Feistel
 network is a bijection by construction and gives any part of the order by itself: the pairs at
@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["derive", "shuffled"]
+__all__ = ["derive_seed", "shuffle_indices"]
 
 _ROUNDS: Final = 6
 _WORD: Final = (1 << 64) - 1
@@ -21,8 +21,8 @@ _STEP: Final = 0x9E3779B97F4A7C15
 _MIX: Final = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))  # SplitMix64
 
 
-def derive(*numbers: int) -> int:
-    """A 63-bit seed that depends on every one of the numbers and on their order."""
+def derive_seed(*numbers: int) -> int:
+    """Return a 63-bit seed that depends on every one of the numbers and on their order."""
     state = 0
     for number in numbers:
         state = ((state ^ (number & _WORD)) + _STEP) & _WORD
@@ -32,11 +32,11 @@ def derive(*numbers: int) -> int:
     return state >> 1
 
 
-def shuffled(places: NDArray[np.integer], size: int, seed: int) -> NDArray[np.int64]:
-    """What stands at these places of the seed's permutation of 0 … size − 1."""
+def shuffle_indices(places: NDArray[np.integer], size: int, seed: int) -> NDArray[np.int64]:
+    """Return what stands at these places of the seed's permutation of 0 … size − 1."""
     # A number below side² is a pair of digits (left, right); every round is a bijection of them.
     side = np.uint64(max(2, math.isqrt(size - 1) + 1))
-    keys = [np.uint64(derive(seed, number)) for number in range(_ROUNDS)]
+    keys = [np.uint64(derive_seed(seed, number)) for number in range(_ROUNDS)]
     values = places.astype(np.uint64)
     outside = np.arange(len(values))
     # side² is a little above size: whoever lands beyond walks on until it is back inside.

@@ -1,4 +1,4 @@
-"""What the doctor has to say: findings, for people and for programs."""
+"""A diagnosis holds the doctor's findings, for people and for programs."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Diagnosis", "Finding", "Severity", "percentiles", "spread"]
+__all__ = ["Diagnosis", "Finding", "Severity", "describe_percentiles", "percentiles"]
 
 Severity = Literal["error", "warning", "ok"]
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at, and what was seen."""
+    """Hold one thing that was checked, and what was found."""
 
     severity: Severity
     check: str
@@ -26,14 +26,14 @@ class Finding:
     where: str | None = None
 
     def line(self) -> str:
-        """The finding for people."""
+        """Return the finding for people."""
         place = f"  [{self.where}]" if self.where else ""
         return f"{self.severity:<8}{self.check:<13}{self.message}{place}"
 
 
 @dataclass(slots=True)
 class Diagnosis:
-    """All findings, the worst first."""
+    """Hold all findings, the worst first."""
 
     findings: list[Finding] = field(default_factory=list)
     figures: dict[str, Any] = field(default_factory=dict)
@@ -41,11 +41,11 @@ class Diagnosis:
 
     @property
     def has_errors(self) -> bool:
-        """Whether anything should be mended before training."""
+        """Return whether anything should be mended before training."""
         return any(finding.severity == "error" for finding in self.findings)
 
     def add(self, severity: Severity, check: str, message: str, where: str | None = None) -> None:
-        """Note a finding."""
+        """Add a finding."""
         self.findings.append(Finding(severity, check, message, where))
 
     def sort(self) -> None:
@@ -53,7 +53,7 @@ class Diagnosis:
         self.findings.sort(key=lambda finding: ("error", "warning", "ok").index(finding.severity))
 
     def lines(self) -> list[str]:
-        """The diagnosis for people."""
+        """Return the diagnosis for people."""
         counts = Counter(finding.severity for finding in self.findings)
         return [
             *(finding.line() for finding in self.findings),
@@ -61,17 +61,17 @@ class Diagnosis:
         ]
 
     def to_json(self) -> dict[str, Any]:
-        """The diagnosis for programs."""
+        """Return the diagnosis for programs."""
         findings = [dataclasses.asdict(finding) for finding in self.findings]
         return {"findings": findings, "figures": self.figures}
 
 
 def percentiles(counts: npt.NDArray[np.int64]) -> list[int]:
-    """The 50th, 90th and 99th, of how often each value occurred."""
+    """Return the 50th, 90th and 99th percentile, given how often each value occurred."""
     ranks = np.cumsum(counts)
     return [int(np.searchsorted(ranks, share * ranks[-1])) for share in (0.5, 0.9, 0.99)]
 
 
-def spread(shares: Sequence[int], most: int) -> str:
-    """Percentiles and maximum in words."""
+def describe_percentiles(shares: Sequence[int], most: int) -> str:
+    """Put percentiles and maximum into words."""
     return f"half up to {shares[0]}, 90% to {shares[1]}, 99% to {shares[2]}, longest {most:,}"

@@ -1,7 +1,7 @@
-"""What is wrong with a corpus, said before anything is trained on it.
+"""`examine` looks for what is wrong with a corpus before anything is trained on it.
 
 The corpus is read once, and a sample of it is tokenised. Everything that can be found is
-reported; nothing is raised but what cannot be opened at all.
+reported; an error is raised only for what cannot be opened at all.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from dragoman.config import Config
+from dragoman.data import Progress
 from dragoman.data.cleaning import Cleaner
-from dragoman.data.doctor.diagnosis import Diagnosis, percentiles, spread
-from dragoman.data.doctor.survey import LONG_TEXT, Overlap, Progress, Survey
-from dragoman.data.readers.parallel import Concatenated, Corpus
+from dragoman.data.doctor.corpus_scan import LONG_TEXT, CorpusScan, OverlapCheck
+from dragoman.data.doctor.diagnosis import Diagnosis, describe_percentiles, percentiles
+from dragoman.data.readers.parallel import ConcatenatedCorpus, Corpus
 from dragoman.errors import ConfigError, DataError
 from dragoman.text.tokenizer import Tokenizer
 
@@ -42,59 +43,61 @@ def examine(
     diagnosis = Diagnosis()
     report = progress or (lambda stage, done, total: None)
     others = {"test": test, "valid": valid}
-    overlaps = [Overlap(name, other, config, diagnosis) for name, other in others.items() if other]
-    survey = Survey(config, overlaps, sample, corpus, report)
-    for part in corpus.parts if isinstance(corpus, Concatenated) else (corpus,):
-        survey.read(part, diagnosis)
-    survey.tell(diagnosis)
+    overlaps = [
+        OverlapCheck(name, other, config, diagnosis) for name, other in others.items() if other
+    ]
+    scan = CorpusScan(config, overlaps, sample, corpus, report)
+    for part in corpus.parts if isinstance(corpus, ConcatenatedCorpus) else (corpus,):
+        scan.scan(part, diagnosis)
+    scan.report(diagnosis)
     for overlap in overlaps:
-        overlap.tell(diagnosis)
-    if survey.pairs:
-        _tell_pieces(survey, config, tokenizer, diagnosis)
+        overlap.report(diagnosis)
+    if scan.pairs:
+        _report_pieces(scan, config, tokenizer, diagnosis)
     diagnosis.sort()
     return diagnosis
 
 
-def _tell_pieces(
-    survey: Survey, config: Config, tokenizer: Tokenizer | None, diagnosis: Diagnosis
+def _report_pieces(
+    scan: CorpusScan, config: Config, tokenizer: Tokenizer | None, diagnosis: Diagnosis
 ) -> None:
-    if not survey.sample:
+    if not scan.sample:
         return
-    tokenizer = tokenizer or _learn(survey, config, diagnosis)
+    tokenizer = tokenizer or _learn_tokenizer(scan, config, diagnosis)
     if tokenizer is None:
         return
-    sides = [[pair.source for pair in survey.sample], [pair.target for pair in survey.sample]]
+    sides = [[pair.source for pair in scan.sample], [pair.target for pair in scan.sample]]
     encoded = [tokenizer.encode_normalized(texts) for texts in sides]
     for name, texts, ids in zip(("source", "target"), sides, encoded, strict=True):
-        _tell_fertility(name, texts, ids, tokenizer, diagnosis)
-    _tell_cleaning(survey, config, encoded, diagnosis)
-    _tell_longest(survey, config, tokenizer, diagnosis)
+        _report_fertility(name, texts, ids, tokenizer, diagnosis)
+    _report_cleaning(scan, config, encoded, diagnosis)
+    _report_longest(scan, config, tokenizer, diagnosis)
 
 
-def _learn(survey: Survey, config: Config, diagnosis: Diagnosis) -> Tokenizer | None:
-    """A tokeniser from the sample, with fewer pieces if it does not allow as many."""
-    texts = [text for pair in survey.sample for text in (pair.source, pair.target)]
+def _learn_tokenizer(scan: CorpusScan, config: Config, diagnosis: Diagnosis) -> Tokenizer | None:
+    """Learn a tokeniser from the sample, with fewer pieces if it does not allow as many."""
+    texts = [text for pair in scan.sample for text in (pair.source, pair.target)]
     settings = config.tokenizer
     try:
         return Tokenizer.train(texts, settings)
     except (ConfigError, DataError) as error:
         found = re.search(r"set tokenizer\.vocabulary=(\d+)", str(error))
-        if found is None or survey.sampled_all:
+        if found is None or scan.sampled_all:
             diagnosis.add("error", "tokenizer", str(error))
         if found is None:
             return None
-        if not survey.sampled_all:
+        if not scan.sampled_all:
             diagnosis.add(
                 "warning",
                 "tokenizer",
-                f"{len(survey.sample):,} pairs drawn from the corpus allow at most {found[1]} "
+                f"{len(scan.sample):,} pairs drawn from the corpus allow at most {found[1]} "
                 f"pieces, and tokenizer.vocabulary = {settings.vocabulary}; if training refuses "
-                "it, set less",
+                "it, set it lower",
             )
         return Tokenizer.train(texts, dataclasses.replace(settings, vocabulary=int(found[1])))
 
 
-def _tell_fertility(
+def _report_fertility(
     name: str,
     texts: Sequence[str],
     encoded: Sequence[Sequence[int]],
@@ -121,7 +124,7 @@ def _tell_fertility(
         diagnosis.add(
             "error",
             "tokenizer",
-            f"{len(failures):,} {name} texts do not survive the tokeniser; the first: "
+            f"{len(failures):,} {name} texts change when they are encoded and decoded; the first: "
             f"{failures[0][:60]!r}",
         )
     high = pieces > 3 * words
@@ -129,37 +132,44 @@ def _tell_fertility(
         "warning" if high or spelt > 0.02 * pieces else "ok",
         "tokenizer",
         f"{name}: {pieces / words:.2f} pieces a word, {100 * spelt / pieces:.2f}% spelt in bytes"
-        + ("; many: is this the right tokeniser, is the vocabulary large enough?" if high else ""),
+        + (
+            "; that is many: is this the right tokeniser, and is its vocabulary large enough?"
+            if high
+            else ""
+        ),
     )
-    diagnosis.add("ok", "length", f"{name} pieces: {spread(shares, len(counts) - 1)}")
+    diagnosis.add("ok", "length", f"{name} pieces: {describe_percentiles(shares, len(counts) - 1)}")
 
 
-def _tell_cleaning(
-    survey: Survey, config: Config, encoded: Sequence[Sequence[Sequence[int]]], diagnosis: Diagnosis
+def _report_cleaning(
+    scan: CorpusScan,
+    config: Config,
+    encoded: Sequence[Sequence[Sequence[int]]],
+    diagnosis: Diagnosis,
 ) -> None:
     cleaner = Cleaner(config.data)
     reasons = Counter(
-        cleaner.reason(pair.source, pair.target, len(source), len(target))
-        for pair, source, target in zip(survey.sample, *encoded, strict=True)
+        cleaner.reason_to_drop(pair.source, pair.target, len(source), len(target))
+        for pair, source, target in zip(scan.sample, *encoded, strict=True)
     )
     kept = reasons.pop(None, 0)
     dropped = {str(reason): count for reason, count in reasons.items()}
-    diagnosis.figures["sample"] = {"pairs": len(survey.sample), "kept": kept, "dropped": dropped}
-    share = 1 - kept / len(survey.sample)
+    diagnosis.figures["sample"] = {"pairs": len(scan.sample), "kept": kept, "dropped": dropped}
+    share = 1 - kept / len(scan.sample)
     if share > 0:
         listed = ", ".join(f"{reason} {count:,}" for reason, count in sorted(dropped.items()))
         diagnosis.add(
             "warning" if share > 0.05 else "ok",
             "cleaning",
-            f"prepare would drop {100 * share:.1f}% for {listed} (of {len(survey.sample):,} drawn)",
+            f"prepare would drop {100 * share:.1f}% for {listed} (of {len(scan.sample):,} drawn)",
         )
 
 
-def _tell_longest(
-    survey: Survey, config: Config, tokenizer: Tokenizer, diagnosis: Diagnosis
+def _report_longest(
+    scan: CorpusScan, config: Config, tokenizer: Tokenizer, diagnosis: Diagnosis
 ) -> None:
     limit, row = config.data.max_length, config.data.row_length
-    pairs = sorted({*survey.longest, *survey.sample}, reverse=True)
+    pairs = sorted({*scan.longest, *scan.sample}, reverse=True)
     sources = tokenizer.encode_normalized([pair.source for pair in pairs])
     targets = tokenizer.encode_normalized([pair.target for pair in pairs])
     sizes = [max(len(source), len(target)) for source, target in zip(sources, targets, strict=True)]
@@ -175,7 +185,7 @@ def _tell_longest(
     batch = f"the largest batch is {rows} rows of {row} positions a side"
     place = pairs[longest].place
     if above:
-        many = f"{above:,}" if above < len(survey.longest) else f"at least {above:,}"
+        many = f"{above:,}" if above < len(scan.longest) else f"at least {above:,}"
         text = f"{many} pair(s) exceed data.max_length = {limit} and will be dropped"
         diagnosis.add("warning", "longest", f"{size}; {text}; {batch}", place)
     else:

@@ -1,9 +1,9 @@
-"""Where two files stop being aligned, found from the text alone.
+"""The line where two files stop being aligned is found from the text alone.
 
-Lines that translate each other have lengths, numbers, names and end marks in common; lines that
-do not, have not. `Watch` compares each pair with one taken at random, in blocks, and notices when
-the difference goes. `locate` then looks at the neighbourhood line by line: it tries every offset
-between the sides, and the words that go together tell the line.
+Lines that translate each other have lengths, numbers, names and end marks in common; others have
+not. `AlignmentMonitor` compares each pair with one taken at random, in blocks, and notices when the
+difference goes. `locate_misalignment` then compares the neighbourhood line by line: it tries every
+offset between the sides, and the words that go together tell the line.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Slip", "Watch", "find", "locate"]
+__all__ = ["AlignmentMonitor", "Misalignment", "find_misalignment", "locate_misalignment"]
 
 BLOCK: Final = 50
-"""Lines whose scores are averaged."""
+"""The scores of so many lines are averaged."""
 REGION: Final = 400
-"""Lines that `locate` wants on either side of the suspected place."""
+"""`locate_misalignment` gets so many lines on either side of the suspected place."""
 
 _NUMBER = re.compile(r"\d+(?:[.,\u00a0\u202f]\d+)*")
 _NAME = re.compile(r"\b[A-Z]\w{2,}")
@@ -30,25 +30,25 @@ _WORD = re.compile(r"\w+")
 _MARKS = "?!:;()%"
 _ENDS = str.maketrans("。？！：؟।", ".?!:?.", "\"'»«“”„’)] ")
 _FAR: Final = 7
-"""A line this many before has nothing to do with a line, or not much."""
+"""A line this many before another has nothing to do with it, or not much."""
 _OFFSETS: Final = 60
 _ALARM: Final = 30.0
-"""Nats by which "not aligned" must explain the blocks better."""
+""""Not aligned" must explain the blocks better by so many nats."""
 _SURE: Final = 5.0
 _UNSURE: Final = 40.0
-"""Nats by which a slip must explain a region better, when its offset is known and when not."""
+"""A shift must explain a region better by so many nats, if its offset is known and if not."""
 _EVERY_LINE: Final = 20_000
 
 
 Read = Callable[[int, int], tuple[Sequence[str], Sequence[str]]]
 
 
-class Slip(NamedTuple):
-    """The first line, from 1, that does not face its translation, and how far that is."""
+class Misalignment(NamedTuple):
+    """Hold the first line, from 1, that does not face its translation, and how far that is."""
 
     line: int
     offset: int
-    """In the target: -1 means that a target line is missing, 1 that a source line is."""
+    """Lines in the target: -1 means that a target line is missing, 1 that a source line is."""
 
 
 class _Line(NamedTuple):
@@ -71,7 +71,7 @@ def _features(text: str) -> _Line:
 
 
 def _likeness(source: _Line, target: _Line, ratio: float) -> float:
-    """How much two lines look like translations, in something like nats."""
+    """Return how much two lines look like translations, in something like nats."""
     expected = ratio * source.length
     spread = 3.4 * (expected + target.length) + 4  # Gale and Church (1993): 6.8 a character
     score = -min((target.length - expected) ** 2 / spread / 2, 6.0)
@@ -90,42 +90,42 @@ def _likeness(source: _Line, target: _Line, ratio: float) -> float:
     return score
 
 
-class Watch:
-    """Fed a corpus pair by pair, knows where its sides first stop looking like translations."""
+class AlignmentMonitor:
+    """Take a corpus pair by pair, and know where its sides first stop looking like translations."""
 
     def __init__(self) -> None:
         self.lines = 0
         self._characters = [1, 1]
         self._before: deque[_Line] = deque(maxlen=_FAR)
-        self._sum, self._looks = 0.0, 0
+        self._sum, self._compared = 0.0, 0
         self._blocks: list[float] = []
 
     @property
     def ratio(self) -> float:
-        """Characters of the target for each of the source."""
+        """Return the characters of the target for each of the source."""
         return self._characters[1] / self._characters[0]
 
     def add(self, source: str, target: str) -> None:
-        """Take in the next pair; of a large corpus one in four is looked at."""
+        """Take in the next pair; of a large corpus one in four is compared."""
         if self.lines < _EVERY_LINE or self.lines % 4 == 0:
-            self._look(source, target)
+            self._compare(source, target)
         self.lines += 1
         if self.lines % BLOCK == 0:
-            self._blocks.append(self._sum / max(self._looks, 1))
-            self._sum, self._looks = 0.0, 0
+            self._blocks.append(self._sum / max(self._compared, 1))
+            self._sum, self._compared = 0.0, 0
 
-    def _look(self, source: str, target: str) -> None:
+    def _compare(self, source: str, target: str) -> None:
         self._characters[0] += len(source)
         self._characters[1] += len(target)
         this, other = _features(source), _features(target)
         if len(self._before) == _FAR:
             ratio = self.ratio
             self._sum += _likeness(this, other, ratio) - _likeness(this, self._before[0], ratio)
-            self._looks += 1
+            self._compared += 1
         self._before.append(other)
 
-    def suspicion(self) -> int | None:
-        """The line, from 0 and give or take a block or two, where the alignment goes; or None."""
+    def suspected_line(self) -> int | None:
+        """Return about where alignment ends, as a line from 0 (within a block or two), or None."""
         blocks = np.array(self._blocks)
         if len(blocks) < 2:
             return None
@@ -142,7 +142,7 @@ class Watch:
         return int(len(upto) - 1 - np.argmin(upto[::-1])) * BLOCK
 
     def break_point(self) -> int:
-        """The line, from 0, that best parts what looks aligned from what looks less so."""
+        """Return the line, from 0, that best parts what looks aligned from what looks less so."""
         blocks = np.array(self._blocks)
         if len(blocks) < 2:
             return 0
@@ -153,38 +153,42 @@ class Watch:
         return int(1 + np.argmax(gains)) * BLOCK
 
 
-def find(read: Read, watch: Watch, difference: int) -> Slip | None:
-    """The first slip of the files that `watch` has seen, or None.
+def find_misalignment(
+    read: Read, monitor: AlignmentMonitor, difference: int
+) -> Misalignment | None:
+    """Return the first misalignment of the files that `monitor` has seen, or None.
 
     `difference` is by how many lines the target file is longer; `read` gives a range of lines of
     either file, as far as there are any.
     """
-    suspicion = watch.suspicion()
-    places = set() if suspicion is None else {suspicion}
+    suspected = monitor.suspected_line()
+    places = set() if suspected is None else {suspected}
     if difference:
-        places |= {0, watch.break_point(), watch.lines}
+        places |= {0, monitor.break_point(), monitor.lines}
     first = None
     for place in sorted(places):
         start = max(0, place - REGION)
         stop = place + REGION + abs(difference)
-        slip = locate(*read(start, stop), watch.ratio, difference, to_the_end=stop >= watch.lines)
-        if slip is not None:
-            here = Slip(slip.line + start, slip.offset)
-            if start == 0 or slip.line > 3:
+        found = locate_misalignment(
+            *read(start, stop), monitor.ratio, difference, to_the_end=stop >= monitor.lines
+        )
+        if found is not None:
+            here = Misalignment(found.line + start, found.offset)
+            if start == 0 or found.line > 3:
                 return here
-            first = first or here  # it is shifted from its beginning: the slip lies before
+            first = first or here  # it is shifted from its beginning: look before it
     return first
 
 
-def locate(
+def locate_misalignment(
     sources: Sequence[str],
     targets: Sequence[str],
     ratio: float,
     difference: int = 0,
     *,
     to_the_end: bool = False,
-) -> Slip | None:
-    """The line of a region where its sides slip, if they do.
+) -> Misalignment | None:
+    """Return the line of a region where its sides diverge, if they do.
 
     Where the region ends with the files, their difference is sure to be the last offset, and a
     few lines suffice to tell.
@@ -211,7 +215,7 @@ def locate(
     likeness = _lexicon(sources, targets, line, offset)
     straight = straight + _along(likeness, len(left), len(right), 0)
     shifted = scores(offset) + _along(likeness, len(left), len(right), offset)
-    return Slip(_best_place(straight, shifted).line + 1, offset)
+    return Misalignment(_best_place(straight, shifted).line + 1, offset)
 
 
 class _Place(NamedTuple):
@@ -222,14 +226,14 @@ class _Place(NamedTuple):
 def _along(
     likeness: Callable[[int, int], float], height: int, width: int, offset: int
 ) -> npt.NDArray[np.float64]:
-    """The likeness of each source line with the target line `offset` further on."""
+    """Return the likeness of each source line with the target line `offset` further on."""
     return np.array(
         [likeness(i, i + offset) if 0 <= i + offset < width else -3.0 for i in range(height)]
     )
 
 
 def _best_place(straight: npt.NDArray[np.float64], shifted: npt.NDArray[np.float64]) -> _Place:
-    """Straight until which line, shifted from there on, explains the most."""
+    """Return the line until which "straight", and from which "shifted", explains the most."""
     gains = np.concatenate([np.cumsum((shifted - straight)[::-1])[::-1], [0.0]])
     line = int(np.argmax(gains))
     return _Place(line, float(gains[line]))
@@ -238,7 +242,7 @@ def _best_place(straight: npt.NDArray[np.float64], shifted: npt.NDArray[np.float
 def _lexicon(
     sources: Sequence[str], targets: Sequence[str], line: int, offset: int
 ) -> Callable[[int, int], float]:
-    """Likeness by the words that go together on either side of the suspected slip."""
+    """Return a likeness by the words that go together on either side of the suspected line."""
     left = [set(_WORD.findall(text.lower())) for text in sources]
     right = [set(_WORD.findall(text.lower())) for text in targets]
     together: Counter[tuple[str, str]] = Counter()

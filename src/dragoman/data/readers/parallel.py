@@ -1,4 +1,4 @@
-"""Parallel text as it lies on disk: two aligned files, TSV, JSON lines or TMX, compressed or not.
+"""Parallel text is read from two aligned files, TSV, JSON lines or TMX, compressed or not.
 
 A corpus is iterable as often as needed and opens its files anew each time. Text that cannot be
 read is refused with its file and line; nothing is guessed.
@@ -17,14 +17,20 @@ from pathlib import Path
 from typing import NamedTuple
 from xml.etree import ElementTree
 
-from dragoman.data.readers.text_files import COMPRESSIONS, Complain, open_bytes, open_text, report
+from dragoman.data.readers.text_files import (
+    COMPRESSIONS,
+    ErrorHandler,
+    handle_error,
+    open_bytes,
+    open_text,
+)
 from dragoman.errors import ConfigError, DataError
 from dragoman.text.normalization import normalize
 
 __all__ = [
-    "Complain",
-    "Concatenated",
+    "ConcatenatedCorpus",
     "Corpus",
+    "ErrorHandler",
     "JsonLines",
     "Pair",
     "ParallelFiles",
@@ -32,13 +38,14 @@ __all__ = [
     "Tsv",
     "UnequalLinesError",
     "check_rereadable",
-    "corpus",
+    "holds_both_sides",
+    "open_parallel_corpus",
     "open_text",
 ]
 
 
 class Pair(NamedTuple):
-    """A sentence and its translation, and which of its corpus they are, from 1."""
+    """Hold a sentence, its translation, and their number in the corpus, from 1."""
 
     source: str
     target: str
@@ -46,88 +53,90 @@ class Pair(NamedTuple):
 
 
 class Corpus(ABC):
-    """Pairs of sentences in their order."""
+    """Yield pairs of sentences in their order."""
 
     name: str
     malformed: tuple[str, ...] = ()
-    """What could not be read the last time, and where; most forms refuse it instead."""
+    """What could not be read the last time, and where; most formats refuse it instead."""
 
     @abstractmethod
-    def read(self, complain: Complain | None = None) -> Iterator[Pair]:
-        """The pairs from the beginning; with `complain`, reading goes on after an error."""
+    def read(self, on_error: ErrorHandler | None = None) -> Iterator[Pair]:
+        """Yield the pairs from the beginning; with `on_error`, go on after an error."""
 
     def __iter__(self) -> Iterator[Pair]:
         return self.read()
 
     def locate(self, number: int, *, target: bool = False) -> str:
-        """Where a pair stands, for messages; on which side, where that is another file."""
+        """Return where a pair stands, for messages; sides may be in different files."""
         return f"{self.name}, line {number}"
 
 
 class UnequalLinesError(DataError):
-    """Two files that should be aligned have different numbers of lines."""
+    """Raised when two files that should be aligned have different numbers of lines."""
 
     def __init__(self, message: str, *, difference: int) -> None:
         super().__init__(message)
         self.difference = difference
-        """By how many lines the target is longer."""
+        """The target has this many lines more."""
 
 
 class ParallelFiles(Corpus):
-    """Two files, a line of one being the translation of the same line of the other."""
+    """Read two files in which the same line of each is a pair."""
 
     def __init__(self, source: Path, target: Path) -> None:
         self.source = source
         self.target = target
         self.name = str(source)
 
-    def read(self, complain: Complain | None = None) -> Iterator[Pair]:
-        """The pairs; files of different lengths are an error at the end of the shorter."""
+    def read(self, on_error: ErrorHandler | None = None) -> Iterator[Pair]:
+        """Yield the pairs; different lengths are an error at the end of the shorter file."""
         with (
-            closing(open_text(self.source, complain)) as sources,
-            closing(open_text(self.target, complain)) as targets,
+            closing(open_text(self.source, on_error)) as sources,
+            closing(open_text(self.target, on_error)) as targets,
         ):
             for before, (source, target) in enumerate(zip_longest(sources, targets)):
                 if source is None or target is None:
                     rest = 1 + sum(1 for _ in (targets if source is None else sources))
-                    report(complain, self._unequal(before, rest, longer_source=target is None))
+                    handle_error(
+                        on_error, self._unequal(before, rest, longer_source=target is None)
+                    )
                     return
                 yield Pair(source, target, before + 1)
 
     def locate(self, number: int, *, target: bool = False) -> str:
-        """Where a pair stands, for messages."""
+        """Return where a pair stands, for messages."""
         return f"{self.target if target else self.source}, line {number}"
 
     def _unequal(self, shorter: int, rest: int, *, longer_source: bool) -> DataError:
         counts = (shorter + rest, shorter) if longer_source else (shorter, shorter + rest)
         return UnequalLinesError(
             f"{self.source} has {counts[0]} lines and {self.target} has {counts[1]}; they must be "
-            "aligned line by line: dragoman doctor finds where they slip",
+            "aligned line by line: dragoman doctor finds where they diverge",
             difference=counts[1] - counts[0],
         )
 
 
 class Tsv(Corpus):
-    """One file, a source and a target a line with a tab between them."""
+    """Read one file with a source, a tab and a target on each line."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.name = str(path)
 
-    def read(self, complain: Complain | None = None) -> Iterator[Pair]:
-        """The pairs; a line without exactly one tab is an error."""
-        for number, line in enumerate(open_text(self.path, complain), 1):
+    def read(self, on_error: ErrorHandler | None = None) -> Iterator[Pair]:
+        """Yield the pairs; a line without exactly one tab is an error."""
+        for number, line in enumerate(open_text(self.path, on_error), 1):
             columns = line.split("\t")
             if len(columns) == 2:
                 yield Pair(columns[0], columns[1], number)
             else:
                 advice = f"; keep two: cut -f1,2 {self.path}" if len(columns) > 2 else ""
                 error = f"{len(columns)} column(s) instead of source, tab, target{advice}"
-                report(complain, DataError(f"{self.path}, line {number}: {error}"))
+                handle_error(on_error, DataError(f"{self.path}, line {number}: {error}"))
 
 
 class JsonLines(Corpus):
-    """One JSON object a line, with the two texts or with both under "translation".
+    """Read one JSON object a line, with the two texts in it or both under "translation".
 
     The keys are "source" and "target", or the two language codes.
     """
@@ -137,13 +146,13 @@ class JsonLines(Corpus):
         self.languages = languages
         self.name = str(path)
 
-    def read(self, complain: Complain | None = None) -> Iterator[Pair]:
-        """The pairs; a line that is not such an object is an error."""
-        for number, line in enumerate(open_text(self.path, complain), 1):
+    def read(self, on_error: ErrorHandler | None = None) -> Iterator[Pair]:
+        """Yield the pairs; a line that is not such an object is an error."""
+        for number, line in enumerate(open_text(self.path, on_error), 1):
             try:
                 source, target = self._texts(line)
             except ValueError as error:
-                report(complain, DataError(f"{self.path}, line {number}: {error}"))
+                handle_error(on_error, DataError(f"{self.path}, line {number}: {error}"))
             else:
                 yield Pair(source, target, number)
 
@@ -167,10 +176,10 @@ class JsonLines(Corpus):
 
 
 class Tmx(Corpus):
-    """A translation memory; a language code matches its regions too ("en" fits "en-GB").
+    """Read a translation memory; a language code matches its regions too ("en" fits "en-GB").
 
-    Units that lack one of the languages are passed over. Formatting codes inside a segment go,
-    the text they surround stays.
+    Units that lack one of the languages are skipped. Formatting codes inside a segment are dropped,
+    the text they surround is kept.
     """
 
     def __init__(self, path: Path, languages: tuple[str, str]) -> None:
@@ -178,8 +187,8 @@ class Tmx(Corpus):
         self.languages = languages
         self.name = str(path)
 
-    def read(self, complain: Complain | None = None) -> Iterator[Pair]:
-        """The pairs; XML that is not well-formed is an error."""
+    def read(self, on_error: ErrorHandler | None = None) -> Iterator[Pair]:
+        """Yield the pairs; XML that is not well-formed is an error."""
         with open_bytes(self.path) as file:
             try:
                 above: list[ElementTree.Element] = []
@@ -200,15 +209,15 @@ class Tmx(Corpus):
             except ElementTree.ParseError as error:
                 line, column = error.position
                 reason = str(error).partition(":")[0]
-                report(
-                    complain,
+                handle_error(
+                    on_error,
                     DataError(
                         f"{self.path}, line {line}: not XML at column {column + 1} ({reason})"
                     ),
                 )
 
     def locate(self, number: int, *, target: bool = False) -> str:
-        """Where a pair stands, for messages."""
+        """Return where a pair stands, for messages."""
         return f"{self.name}, unit {number}"
 
 
@@ -241,40 +250,42 @@ def _texts_of(element: ElementTree.Element) -> Iterator[str]:
 
 
 def _one_line(text: str) -> str:
-    """Text out of a format that can hold what a line of a file cannot."""
+    """Make one line of a text from a format that can hold what a line cannot."""
     return text if text.isprintable() else normalize(text, "none")
 
 
-class Concatenated(Corpus):
-    """Several corpora, one after another, numbered through."""
+class ConcatenatedCorpus(Corpus):
+    """Read several corpora one after another, with one numbering."""
 
     def __init__(self, parts: Sequence[Corpus]) -> None:
         self.parts = tuple(parts)
         self.name = " + ".join(part.name for part in parts)
         self._before = [0]  # pairs before each part, as far as they have been read
 
-    def read(self, complain: Complain | None = None) -> Iterator[Pair]:
-        """The pairs of all parts."""
+    def read(self, on_error: ErrorHandler | None = None) -> Iterator[Pair]:
+        """Yield the pairs of all parts."""
         before = 0
         self._before = []
         self.malformed = ()
         for part in self.parts:
             self._before.append(before)
             last = 0
-            for source, target, number in part.read(complain):
+            for source, target, number in part.read(on_error):
                 last = number
                 yield Pair(source, target, before + number)
             before += last
             self.malformed += part.malformed
 
     def locate(self, number: int, *, target: bool = False) -> str:
-        """Where a pair that has been read stands, for messages."""
+        """Return where a pair that has been read stands, for messages."""
         index = bisect_right(self._before, number - 1) - 1
         return self.parts[index].locate(number - self._before[index], target=target)
 
 
-def corpus(paths: Sequence[str | Path], *, languages: tuple[str, str] | None = None) -> Corpus:
-    """The corpus in these files: two of aligned lines, or one .tsv, .jsonl or .tmx.
+def open_parallel_corpus(
+    paths: Sequence[str | Path], *, languages: tuple[str, str] | None = None
+) -> Corpus:
+    """Open the corpus in these files: two of aligned lines, or one .tsv, .jsonl or .tmx.
 
     The files must be there; nothing of them is read yet.
     """
@@ -283,7 +294,7 @@ def corpus(paths: Sequence[str | Path], *, languages: tuple[str, str] | None = N
         check_rereadable(file)
     if len(files) == 2:
         for file in files:
-            if _suffix(file) in (".tsv", ".jsonl", ".tmx"):
+            if holds_both_sides(file):
                 raise DataError(f"{file}: holds both languages; give it without a second file")
         return ParallelFiles(files[0], files[1])
     if len(files) != 1:
@@ -308,6 +319,11 @@ def corpus(paths: Sequence[str | Path], *, languages: tuple[str, str] | None = N
     )
 
 
+def holds_both_sides(path: Path) -> bool:
+    """Return whether a file has both sides of its pairs, by its name."""
+    return _suffix(path) in (".tsv", ".jsonl", ".tmx")
+
+
 def _suffix(path: Path) -> str:
     suffixes = [suffix.lower() for suffix in path.suffixes]
     if suffixes and suffixes[-1] in COMPRESSIONS:
@@ -316,7 +332,7 @@ def _suffix(path: Path) -> str:
 
 
 def check_rereadable(path: Path) -> None:
-    """Refuse what is no file, or can be read only once."""
+    """Refuse what is not a file, or can be read only once."""
     if str(path) == "-":
         raise DataError("a corpus is read more than once; save standard input to a file first")
     try:

@@ -1,4 +1,4 @@
-"""The lines of text files, compressed or not: UTF-8, or refused with file and line."""
+"""Text files are read line by line, compressed or not; what is not UTF-8 is refused."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from typing import Any, BinaryIO, Final, cast
 
 from dragoman.errors import DataError
 
-__all__ = ["COMPRESSIONS", "Complain", "open_bytes", "open_text", "report"]
+__all__ = ["COMPRESSIONS", "ErrorHandler", "handle_error", "open_bytes", "open_text"]
 
 LONGEST_LINE = 1 << 26
-"""Bytes; a file without line ends is no text, and must not fill the memory."""
+"""The most bytes of a line: a file without line ends is no text, and must not fill memory."""
 
 _BOM = b"\xef\xbb\xbf"
 _BUFFER = 1 << 18
 
-Complain = Callable[[DataError], None]
-"""Takes an error instead of its being raised; reading goes on where it can."""
+ErrorHandler = Callable[[DataError], None]
+"""Takes an error instead of its being raised; reading then goes on where it can."""
 
 
-def open_text(path: str | Path, complain: Complain | None = None) -> Generator[str, None, None]:
-    """The lines of a UTF-8 file, or of standard input for "-", without their ends.
+def open_text(path: str | Path, on_error: ErrorHandler | None = None) -> Generator[str, None, None]:
+    """Yield the lines of a UTF-8 file, or of standard input for "-", without their ends.
 
-    Only LF and CR LF end a line; a byte order mark at the start is dropped. With `complain`, a bad
+    Only LF and CR LF end a line; a byte order mark at the start is dropped. With `on_error`, a bad
     line is reported and yielded with U+FFFD for what is wrong.
     """
     with open_bytes(path) as file:
@@ -43,20 +43,20 @@ def open_text(path: str | Path, complain: Complain | None = None) -> Generator[s
             if number == 1:
                 raw = raw.removeprefix(_BOM)
             if b"\0" in raw:
-                report(complain, _nul(path, number, raw))
+                handle_error(on_error, _nul(path, number, raw))
                 raw = raw.replace(b"\0", "\ufffd".encode())
             try:
                 yield raw.decode("utf-8")
             except UnicodeDecodeError as error:
-                report(complain, _not_utf8(path, number, raw, error.start))
+                handle_error(on_error, _not_utf8(path, number, raw, error.start))
                 yield raw.decode("utf-8", "replace")
 
 
-def report(complain: Complain | None, error: DataError) -> None:
-    """Raise the error, or hand it to whoever wants to hear of it."""
-    if complain is None:
+def handle_error(on_error: ErrorHandler | None, error: DataError) -> None:
+    """Pass the error to `on_error`, or raise it if there is none."""
+    if on_error is None:
         raise error
-    complain(error)
+    on_error(error)
 
 
 def _nul(path: str | Path, number: int, raw: bytes) -> DataError:
@@ -78,7 +78,7 @@ def _not_utf8(path: str | Path, number: int, raw: bytes, start: int) -> DataErro
 
 @contextmanager
 def open_bytes(path: str | Path) -> Iterator[BinaryIO]:
-    """The decompressed bytes of a file; whatever goes wrong while they are read is a DataError."""
+    """Open a file's decompressed bytes; whatever goes wrong while they are read is a DataError."""
     try:
         if str(path) == "-":
             yield sys.stdin.buffer
@@ -106,7 +106,7 @@ def _decompressed(path: Path) -> BinaryIO:
 
 
 class _Zstandard(io.RawIOBase):
-    """Frames one after another; unlike the library's own reader it notices a missing end."""
+    """Read frames one after another and, unlike the library's reader, notice a missing end."""
 
     def __init__(self, path: Path) -> None:
         try:

@@ -1,4 +1,4 @@
-"""Treebanks as parallel text: sentences on one side, their trees in brackets on the other."""
+"""A treebank is read as parallel text: sentences, and their trees in brackets."""
 
 from __future__ import annotations
 
@@ -6,52 +6,52 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
-from dragoman.data.readers.parallel import Concatenated, Corpus, Pair, check_rereadable
-from dragoman.data.readers.text_files import Complain, open_text
+from dragoman.data.readers.parallel import ConcatenatedCorpus, Corpus, Pair, check_rereadable
+from dragoman.data.readers.text_files import ErrorHandler, open_text
 from dragoman.errors import DataError
-from dragoman.trees.bracketing import bracketing, read_trees
-from dragoman.trees.cleaning import clean
+from dragoman.trees.bracketing import read_trees, write_tree
+from dragoman.trees.cleaning import clean_tree
 from dragoman.trees.tree import leaves
 
-__all__ = ["Treebank", "treebank"]
+__all__ = ["Treebank", "open_treebank"]
 
 
 class Treebank(Corpus):
-    """A file of trees, cleaned as they are read; one that holds only traces is passed over."""
+    """Read a file of trees, cleaned; a tree that holds only traces is skipped."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.name = str(path)
 
-    def read(self, complain: Complain | None = None) -> Iterator[Pair]:
-        """Each sentence, its words joined by spaces, and its tree on one line.
+    def read(self, on_error: ErrorHandler | None = None) -> Iterator[Pair]:
+        """Yield each sentence, its words joined by spaces, and its tree on one line.
 
         A tree that cannot be read is remembered as malformed, and reading goes on.
         """
         problems: list[DataError] = []
-        with closing(open_text(self.path, complain)) as lines:
-            trees = read_trees(lines, self.name, complain=complain or problems.append)
+        with closing(open_text(self.path, on_error)) as lines:
+            trees = read_trees(lines, self.name, on_error=on_error or problems.append)
             for number, tree in enumerate(trees, 1):
-                cleaned = clean(tree)
+                cleaned = clean_tree(tree)
                 if cleaned is not None:
                     words = " ".join(leaf.word for leaf in leaves(cleaned))
-                    yield Pair(words, bracketing(cleaned), number)
+                    yield Pair(words, write_tree(cleaned), number)
         self.malformed = tuple(map(str, problems))
 
     def locate(self, number: int, *, target: bool = False) -> str:
-        """Where a tree stands, for messages."""
+        """Return where a tree stands, for messages."""
         return f"{self.name}, tree {number}"
 
 
-def treebank(paths: Sequence[str | Path]) -> Corpus:
-    """The trees in these files, and in all files of a directory that are not hidden."""
+def open_treebank(paths: Sequence[str | Path]) -> Corpus:
+    """Open the trees in these files, and in all files of a directory that are not hidden."""
     files: list[Path] = []
     for path in map(Path, paths):
         if path.is_dir():
             found = sorted(file for file in path.rglob("*") if file.is_file())
             found = [file for file in found if not _is_hidden(file.relative_to(path))]
             if not found:
-                raise DataError(f"{path}: an empty directory; name a file of trees")
+                raise DataError(f"{path}: there is no file in this directory; name a file of trees")
             files += found
         else:
             files.append(path)
@@ -59,7 +59,7 @@ def treebank(paths: Sequence[str | Path]) -> Corpus:
         check_rereadable(file)
     if not files:
         raise DataError("name a file of trees")
-    return Treebank(files[0]) if len(files) == 1 else Concatenated(list(map(Treebank, files)))
+    return Treebank(files[0]) if len(files) == 1 else ConcatenatedCorpus(list(map(Treebank, files)))
 
 
 def _is_hidden(path: Path) -> bool:

@@ -1,4 +1,4 @@
-"""One pass over a corpus: what of it is odd, doubled, misaligned or known from elsewhere."""
+"""One pass over a corpus finds what is odd, repeated, misaligned or also in the test set."""
 
 from __future__ import annotations
 
@@ -6,30 +6,28 @@ import heapq
 import random
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Final, NamedTuple
 
 import numpy as np
 
 from dragoman.config import Config
+from dragoman.data import Progress
 from dragoman.data.cleaning import HashSet, pair_hash
-from dragoman.data.doctor import misalignment
-from dragoman.data.doctor.diagnosis import Diagnosis, Severity, percentiles, spread
+from dragoman.data.doctor.diagnosis import Diagnosis, Severity, describe_percentiles, percentiles
+from dragoman.data.doctor.misalignment import AlignmentMonitor, find_misalignment
 from dragoman.data.readers.parallel import Corpus, Pair, ParallelFiles, UnequalLinesError, open_text
 from dragoman.errors import DataError
 from dragoman.text.normalization import normalize
 
-__all__ = ["LONG_TEXT", "Kept", "Overlap", "Progress", "Survey"]
-
-Progress = Callable[[str, int, int | None], None]
-"""Called with what is being done, how many pairs are done, and of how many if that is known."""
+__all__ = ["LONG_TEXT", "CorpusScan", "OverlapCheck", "SampledPair"]
 
 LONG_TEXT: Final = 20_000
-"""Characters of a text that are kept; whatever has more is too long in pieces too."""
+"""So many characters of a text are kept; whatever has more is too long in pieces too."""
 
 _SHOWN: Final = 20
-"""Errors of one kind that are listed one by one."""
+"""So many errors of one kind are listed one by one."""
 _LONGEST_KEPT: Final = 500
 _MOST_WORDS: Final = 10_000
 _BATCH: Final = 5_000
@@ -40,8 +38,8 @@ _MOJIBAKE = re.compile(
 )
 
 
-class Kept(NamedTuple):
-    """A pair that is remembered, normalised; the longer by characters is the greater."""
+class SampledPair(NamedTuple):
+    """Hold a normalised pair of the sample; pairs compare by their length in characters."""
 
     size: int
     order: int
@@ -51,7 +49,7 @@ class Kept(NamedTuple):
 
 
 class _Errors:
-    """What could not be read: the first of it, and how much."""
+    """Collect what could not be read: the first errors, and how many there are."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -66,7 +64,7 @@ class _Errors:
         if len(self.first) < _SHOWN:
             self.first.append(error)
 
-    def tell(self, diagnosis: Diagnosis, name: str) -> None:
+    def report(self, diagnosis: Diagnosis, name: str) -> None:
         for error in self.first:
             diagnosis.add("error", "reading", str(error))
         if self.count > len(self.first):
@@ -74,8 +72,8 @@ class _Errors:
             diagnosis.add("error", "reading", f"{name}: {more:,} more lines like these")
 
 
-def _readable(corpus: Corpus, errors: _Errors) -> Iterator[Pair]:
-    """The pairs as far as they can be read."""
+def _read_pairs(corpus: Corpus, errors: _Errors) -> Iterator[Pair]:
+    """Yield the pairs as far as they can be read."""
     try:
         yield from corpus.read(errors)
     except DataError as error:
@@ -83,19 +81,19 @@ def _readable(corpus: Corpus, errors: _Errors) -> Iterator[Pair]:
 
 
 class _Longest:
-    """The longest side seen."""
+    """Remember the longest side seen."""
 
     def __init__(self) -> None:
         self.size = 0
         self.where: str | None = None
 
-    def see(self, size: int, corpus: Corpus, number: int, side: int) -> None:
+    def update(self, size: int, corpus: Corpus, number: int, side: int) -> None:
         if size > self.size:
             self.size, self.where = size, corpus.locate(number, target=side == 1)
 
 
-class Overlap:
-    """Which pairs of a test or validation set also occur in training."""
+class OverlapCheck:
+    """Find which pairs of a test or validation set also occur in training."""
 
     def __init__(self, name: str, corpus: Corpus, config: Config, diagnosis: Diagnosis) -> None:
         self._name = name
@@ -106,21 +104,21 @@ class Overlap:
         self._seen_sources: dict[int, str] = {}
         errors = _Errors()
         form = config.tokenizer.normalization
-        for pair in _readable(corpus, errors):
+        for pair in _read_pairs(corpus, errors):
             source, target = normalize(pair.source, form), normalize(pair.target, form)
             self._pairs.setdefault(pair_hash(source, target), pair.number)
             self._sources.setdefault(pair_hash(source, ""), pair.number)
-        errors.tell(diagnosis, corpus.name)
+        errors.report(diagnosis, corpus.name)
 
-    def see(self, pair: int, source: int, corpus: Corpus, place: int) -> None:
+    def look_up(self, pair: int, source: int, corpus: Corpus, place: int) -> None:
         """Look up the hashes of a training pair."""
         if (number := self._pairs.get(pair)) is not None:
             self._seen.setdefault(number, corpus.locate(place))
         elif (number := self._sources.get(source)) is not None:
             self._seen_sources.setdefault(number, corpus.locate(place))
 
-    def tell(self, diagnosis: Diagnosis) -> None:
-        """Report what was found."""
+    def report(self, diagnosis: Diagnosis) -> None:
+        """Add what was found to the diagnosis."""
         total = len(self._pairs)
         diagnosis.figures[f"{self._name}_overlap"] = {
             "pairs": total,
@@ -152,25 +150,25 @@ class Overlap:
             diagnosis.add("ok", "overlap", f"none of {total:,} {self._name} pairs is in training")
 
 
-class Survey:
-    """One pass over the corpus, and what is remembered of it."""
+class CorpusScan:
+    """Go over the corpus once, and remember what the checks need of it."""
 
     def __init__(
         self,
         config: Config,
-        overlaps: Sequence[Overlap],
+        overlaps: Sequence[OverlapCheck],
         sample: int,
         corpus: Corpus,
-        report: Progress,
+        progress: Progress,
     ) -> None:
         self.corpus = corpus
         self.pairs = 0
-        self.sample: list[Kept] = []
-        self.longest: list[Kept] = []  # a heap
+        self.sample: list[SampledPair] = []
+        self.longest: list[SampledPair] = []  # a heap
         self._form = config.tokenizer.normalization
         self._overlaps = overlaps
         self._sample_size = sample
-        self._report = report
+        self._progress = progress
         self._draw = random.Random(1)
         self._words = [np.zeros(_MOST_WORDS + 1, np.int64) for _ in range(2)]
         self._most_words = [_Longest(), _Longest()]
@@ -178,81 +176,81 @@ class Survey:
         self._waiting: list[tuple[int, int, int]] = []  # pair hash, source hash, number
         self._part: Corpus = corpus
         names = ("mojibake", "replacement", "form", "empty", "copy", "duplicate")
-        self._noted = dict.fromkeys(names, 0)
+        self._counts = dict.fromkeys(names, 0)
         self._first: dict[str, str] = {}
 
     @property
     def sampled_all(self) -> bool:
-        """Whether the sample is the corpus."""
+        """Return whether the sample is the whole corpus."""
         return self.pairs <= self._sample_size
 
-    def read(self, part: Corpus, diagnosis: Diagnosis) -> None:
-        """Go through one corpus, and say where it cannot be read or is not aligned."""
+    def scan(self, part: Corpus, diagnosis: Diagnosis) -> None:
+        """Read one corpus, and report where it cannot be read or is not aligned."""
         errors = _Errors()
-        watch = misalignment.Watch()
+        monitor = AlignmentMonitor()
         self._part = part
-        for pair in _readable(part, errors):
-            watch.add(pair.source, pair.target)
-            self._see(pair)
+        for pair in _read_pairs(part, errors):
+            monitor.add(pair.source, pair.target)
+            self._add(pair)
         self._look_up()
-        errors.tell(diagnosis, part.name)
-        _tell_alignment(part, watch, errors.difference, diagnosis)
+        errors.report(diagnosis, part.name)
+        _report_alignment(part, monitor, errors.difference, diagnosis)
 
-    def _see(self, pair: Pair) -> None:
+    def _add(self, pair: Pair) -> None:
         self.pairs += 1
         if self.pairs % 10_000 == 0:
-            self._report("examining", self.pairs, None)
+            self._progress("examining", self.pairs, None)
         source, target = normalize(pair.source, self._form), normalize(pair.target, self._form)
         for side, text in enumerate((source, target)):
             words = text.count(" ") + 1 if text else 0
             self._words[side][min(words, _MOST_WORDS)] += 1
-            self._most_words[side].see(words, self._part, pair.number, side)
-        self._note_characters(pair)
+            self._most_words[side].update(words, self._part, pair.number, side)
+        self._count_odd_characters(pair)
         if not source or not target:
-            self._note("empty", pair.number)
+            self._count("empty", pair.number)
             return
         if source == target:
-            self._note("copy", pair.number)
+            self._count("copy", pair.number)
         self._waiting.append((pair_hash(source, target), pair_hash(source, ""), pair.number))
         if len(self._waiting) == _BATCH:
             self._look_up()
         self._keep(source, target, pair.number)
 
-    def _note(self, name: str, number: int, side: int = 0) -> None:
-        self._noted[name] += 1
+    def _count(self, name: str, number: int, side: int = 0) -> None:
+        self._counts[name] += 1
         if name not in self._first:
             self._first[name] = self._part.locate(number, target=side == 1)
 
-    def _note_characters(self, pair: Pair) -> None:
+    def _count_odd_characters(self, pair: Pair) -> None:
         for side, text in enumerate(pair[:2]):
             if text.isascii():
                 continue
             if _MOJIBAKE.search(text):
-                self._note("mojibake", pair.number, side)
+                self._count("mojibake", pair.number, side)
             if "\ufffd" in text:
-                self._note("replacement", pair.number, side)
+                self._count("replacement", pair.number, side)
             if not unicodedata.is_normalized("NFC", text):
-                self._note("form", pair.number, side)
+                self._count("form", pair.number, side)
 
     def _look_up(self) -> None:
-        """Duplicates and overlaps of the pairs since the last time."""
+        """Find duplicates and overlaps among the pairs since the last time."""
         new = self._known.add(np.array([pair for pair, _, _ in self._waiting], np.uint64))
         for is_new, (pair, source, number) in zip(new.tolist(), self._waiting, strict=True):
             if not is_new:
-                self._note("duplicate", number)
+                self._count("duplicate", number)
             for overlap in self._overlaps:
-                overlap.see(pair, source, self._part, number)
+                overlap.look_up(pair, source, self._part, number)
         self._waiting.clear()
 
     def _keep(self, source: str, target: str, number: int) -> None:
-        """Draw the sample, and hold on to the longest."""
+        """Draw the sample, and keep the longest pairs."""
         size = max(len(source), len(target))
         drawn = self._draw.randrange(self.pairs) if self.pairs > self._sample_size else None
         is_long = len(self.longest) < _LONGEST_KEPT or size > self.longest[0].size
         if drawn is not None and drawn >= self._sample_size and not is_long:
             return
         place = self._part.locate(number)
-        kept = Kept(size, -self.pairs, place, source[:LONG_TEXT], target[:LONG_TEXT])
+        kept = SampledPair(size, -self.pairs, place, source[:LONG_TEXT], target[:LONG_TEXT])
         if drawn is None or len(self.sample) < self._sample_size:
             self.sample.append(kept)
         elif drawn < self._sample_size:
@@ -262,15 +260,15 @@ class Survey:
             if len(self.longest) > _LONGEST_KEPT:
                 heapq.heappop(self.longest)
 
-    def tell(self, diagnosis: Diagnosis) -> None:
-        """Report what was seen."""
+    def report(self, diagnosis: Diagnosis) -> None:
+        """Add what was seen to the diagnosis."""
         diagnosis.figures["pairs"] = self.pairs
-        diagnosis.figures |= self._noted
+        diagnosis.figures |= self._counts
         if not self.pairs:
             diagnosis.add("error", "pairs", "there is not a single pair", self.corpus.name)
             return
         diagnosis.add("ok", "pairs", f"{self.pairs:,} pairs")
-        self._tell_noted(diagnosis)
+        self._report_counts(diagnosis)
         for side, name in enumerate(("source", "target")):
             shares = percentiles(self._words[side])
             longest = self._most_words[side]
@@ -278,57 +276,67 @@ class Survey:
             diagnosis.add(
                 "ok",
                 "length",
-                f"{name} words: {spread(shares, longest.size)}",
+                f"{name} words: {describe_percentiles(shares, longest.size)}",
                 longest.where,
             )
 
-    def _tell_noted(self, diagnosis: Diagnosis) -> None:
+    def _report_counts(self, diagnosis: Diagnosis) -> None:
         form = self._form
         texts: list[tuple[str, Severity, str]] = [
             (
                 "mojibake",
                 "warning",
-                "lines look like UTF-8 read as Latin-1 (as in “Ã¼”); mend them",
+                "lines look like UTF-8 read as Latin-1 (as in “Ã¼”); repair them",
             ),
-            ("replacement", "warning", "lines hold U+FFFD, what an unreadable character became"),
+            (
+                "replacement",
+                "warning",
+                "lines hold U+FFFD, which stands for an unreadable character",
+            ),
             (
                 "form",
                 "warning" if form == "none" else "ok",
                 "lines are not in NFC; "
-                + ('set tokenizer.normalization="nfc"' if form == "none" else "prepare makes them"),
+                + (
+                    'set tokenizer.normalization="nfc"'
+                    if form == "none"
+                    else "prepare normalises them"
+                ),
             ),
             ("empty", "warning", "pairs have an empty side; prepare drops them"),
             ("copy", "warning", "pairs have the same text on both sides"),
             ("duplicate", "warning", "pairs have occurred before"),
         ]
         for name, severity, text in texts:
-            if count := self._noted[name]:
+            if count := self._counts[name]:
                 share = f" ({100 * count / self.pairs:.1f}%)"
                 diagnosis.add(severity, name, f"{count:,}{share} {text}", self._first[name])
-        if not any(self._noted.values()):
+        if not any(self._counts.values()):
             diagnosis.add("ok", "text", "no empty line, copy, duplicate or odd character")
 
 
-def _tell_alignment(
-    part: Corpus, watch: misalignment.Watch, difference: int, diagnosis: Diagnosis
+def _report_alignment(
+    part: Corpus, monitor: AlignmentMonitor, difference: int, diagnosis: Diagnosis
 ) -> None:
-    found = misalignment.find(lambda start, stop: _region(part, start, stop), watch, difference)
+    found = find_misalignment(
+        lambda start, stop: _read_lines(part, start, stop), monitor, difference
+    )
     if found is not None:
         side, lines = ("target" if found.offset < 0 else "source"), abs(found.offset)
         diagnosis.add(
             "error",
             "alignment",
-            f"the sides slip at about this line: {lines} {side} line(s) seem to be missing; "
+            f"the sides diverge at about this line: {lines} {side} line(s) seem to be missing; "
             "compare them from here",
             part.locate(found.line),
         )
     elif difference:
-        diagnosis.add("error", "alignment", "no line could be found where the sides slip")
-    elif watch.lines:
+        diagnosis.add("error", "alignment", "no line could be found where the sides diverge")
+    elif monitor.lines:
         diagnosis.add("ok", "alignment", "the sides look aligned throughout", part.name)
 
 
-def _region(part: Corpus, start: int, stop: int) -> tuple[list[str], list[str]]:
+def _read_lines(part: Corpus, start: int, stop: int) -> tuple[list[str], list[str]]:
     if isinstance(part, ParallelFiles):
         sources, targets = (
             list(islice(open_text(path, lambda error: None), start, stop))
