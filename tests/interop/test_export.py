@@ -112,7 +112,7 @@ def test_a_quantized_model_is_smaller_and_close(make: Make, tmp_path: Path) -> N
     assert 1e-4 < found.difference < 1
     sizes = [(tmp_path / name / "model.bin").stat().st_size for name in ("whole", "rounded")]
     assert sizes[1] < 0.6 * sizes[0]
-    with pytest.raises(ConfigError, match="int3: there is none of this name; choose float32"):
+    with pytest.raises(ConfigError, match="int3: there is no such type; choose float32"):
         export(loaded, tmp_path / "other", "ctranslate2", quantization="int3")
 
 

@@ -24,7 +24,7 @@ from dragoman.errors import ConfigError, DataError, ModelError
 from dragoman.inference import load
 from dragoman.training.run import train
 from dragoman.workflows.distill import Plan, Result, distill
-from dragoman.workflows.stages import alone
+from dragoman.workflows.stages import exclusive_lock
 
 WORDS = ("red", "blue", "big", "small", "dog", "cat", "house", "tree", "sees", "eats", "old", "the")
 SETTINGS = [
@@ -322,8 +322,8 @@ def test_a_dead_shard_is_finished_by_anyone(files: Files, tmp_path: Path) -> Non
 def test_of_two_that_would_train_one_student_one_does(files: Files, tmp_path: Path) -> None:
     out = tmp_path / "out"
     messages: list[str] = []
-    with alone(out / ".lock-run", wait=False) as first:
-        assert first
+    with exclusive_lock(out / ".lock-run", wait=False) as lock:
+        assert lock is not None
         found = distill(files.plan(), out, device="cpu", tell=messages.append)
         assert (found.pairs, found.model) == (out / "pairs", None)
         assert messages[-1] == f"{out / 'run'}: another process trains it"
@@ -334,7 +334,7 @@ def test_of_two_that_would_train_one_student_one_does(files: Files, tmp_path: Pa
 DRIVER = """
 import sys
 from pathlib import Path
-from dragoman.distill import Plan, distill
+from dragoman.workflows.distill import Plan, distill
 
 teacher, source, target, out = map(Path, sys.argv[1:])
 plan = Plan(teachers=[teacher], files=[source, target], beam=1, window=5)

@@ -21,10 +21,10 @@ from dragoman.data.prepare import Prepared
 from dragoman.errors import ConfigError, DataError, ModelError
 from dragoman.inference.parser import load_parser
 from dragoman.training.run import train
-from dragoman.trees.bracketing import bracketing, parse_tree
+from dragoman.trees.bracketing import parse_tree, write_tree
 from dragoman.trees.tree import leaves
 from dragoman.trees.word_tokenizer import split_words
-from dragoman.workflows.selftrain import Plan, choose, gather, selftrain
+from dragoman.workflows.selftrain import Plan, collect_sentences, select_trees, selftrain
 
 NOUNS = ("dog", "cat", "house", "tree", "girl", "cow")
 VERBS = ("sees", "eats", "likes", "hears")
@@ -135,7 +135,7 @@ def test_sentences_are_dropped_for_what_they_are_and_counted(files: Files, tmp_p
     lines = ["a b", "a b c", "a  b c", "", long, gold, valid, "x y z", "not read for the limit"]
     raw = write(tmp_path / "raw", lines)
     plan = files.plan(text=[raw], tokenized=True, limit=2, longest=7)
-    counts = gather(plan, split_words, tmp_path / "text", lambda *_: None)
+    counts = collect_sentences(plan, split_words, tmp_path / "text", lambda *_: None)
     assert (tmp_path / "text" / "sentences.txt").read_text() == "a b c\nx y z\n"
     assert counts == {
         "read": 8,
@@ -151,7 +151,12 @@ def test_a_gold_sentence_is_known_however_it_is_cut(files: Files, tmp_path: Path
     gold = write(tmp_path / "gold", ["(S (`` ``) (UH No) ('' '') (VP (MD ca) (RB n't)) (. .))"])
     raw = write(tmp_path / "raw", ['"No" can\'t.', "Yes they can't."])
     plan = files.plan(trees=[gold], text=[raw], shortest=1)
-    assert gather(plan, split_words, tmp_path / "text", lambda *_: None)["in the gold trees"] == 1
+    assert (
+        collect_sentences(plan, split_words, tmp_path / "text", lambda *_: None)[
+            "in the gold trees"
+        ]
+        == 1
+    )
     assert (tmp_path / "text" / "sentences.txt").read_text() == "Yes they ca n't .\n"
 
 
@@ -159,7 +164,7 @@ def test_text_may_be_compressed_and_several_files(files: Files, tmp_path: Path) 
     packed = tmp_path / "raw.gz"
     packed.write_bytes(gzip.compress(b"one two three.\n"))
     plan = files.plan(text=[packed, write(tmp_path / "more", ["four five six."])])
-    gather(plan, split_words, tmp_path / "text", lambda *_: None)
+    collect_sentences(plan, split_words, tmp_path / "text", lambda *_: None)
     found = (tmp_path / "text" / "sentences.txt").read_text()
     assert found == "one two three .\nfour five six .\n"
 
@@ -181,7 +186,7 @@ def test_the_most_confident_trees_are_kept_in_the_order_of_the_text(
     result = selftrain(plan, out, device="cpu", parse_only=True)
     found = parsed(out)
     parser = load_parser(files.models[0], device="cpu")
-    wanted = [(p.confidence, bracketing(p.tree)) for p in parser.parse_lines(files.raw_lines) if p]
+    wanted = [(p.confidence, write_tree(p.tree)) for p in parser.parse_lines(files.raw_lines) if p]
     assert [tree for _, tree in found] == [tree for _, tree in wanted]
     assert [c for c, _ in found] == pytest.approx([c for c, _ in wanted], rel=1e-4)
     assert len(list((out / "parsed").iterdir())) == 3
@@ -200,7 +205,7 @@ def test_of_ties_the_first_are_kept_and_none_instead_of_a_better_one(
     first = ["0.7\t(A a)", "0.5\t(A b)", "0.9\t", "0.5\t(A c)", "0.5\t(A d)"]
     write(tmp_path / "parsed" / "000000.tsv", first)
     write(tmp_path / "parsed" / "000001.tsv", ["0.4\t(A e)", "0.7\t(A f)"])
-    counts = choose(files.plan(keep=0.66), tmp_path)
+    counts = select_trees(files.plan(keep=0.66), tmp_path)
     assert kept(tmp_path) == ["(A a)", "(A b)", "(A c)", "(A f)"]
     assert counts == {"parsed": 7, "agreed": 6, "kept": 4, "confidence": 0.5}
 
@@ -209,8 +214,8 @@ def test_a_threshold_keeps_what_reaches_it(files: Files, tmp_path: Path) -> None
     (tmp_path / "parsed").mkdir()
     write(tmp_path / "parsed" / "000000.tsv", ["0.5\t(A a)", "0.7\t(A b)", "0.8\t(A c)"])
     with pytest.raises(DataError, match=r"no tree has a confidence of 0.9; the highest is 0.8000"):
-        choose(files.plan(threshold=0.9), tmp_path)
-    assert choose(files.plan(threshold=0.7), tmp_path)["kept"] == 2
+        select_trees(files.plan(threshold=0.9), tmp_path)
+    assert select_trees(files.plan(threshold=0.7), tmp_path)["kept"] == 2
     assert kept(tmp_path) == ["(A b)", "(A c)"]
 
 
@@ -222,7 +227,7 @@ def test_models_that_are_to_agree_parse_by_themselves(files: Files, tmp_path: Pa
     result = selftrain(plan, out, device="cpu", parse_only=True)
     parses = [list(load_parser(path, device="cpu").parse_lines(lines)) for path in files.models]
     pairs = [
-        (bracketing(a.tree), bracketing(b.tree)) for a, b in zip(*parses, strict=True) if a and b
+        (write_tree(a.tree), write_tree(b.tree)) for a, b in zip(*parses, strict=True) if a and b
     ]
     agreed = [a for a, b in pairs if a == b]
     assert kept(out) == agreed
@@ -237,7 +242,7 @@ def test_several_models_are_an_ensemble(files: Files, tmp_path: Path) -> None:
     plan = files.plan(models=files.models, text=[write(tmp_path / "raw", SALAD)])
     selftrain(plan, out, device="cpu", parse_only=True)
     ensemble = [p for p in load_parser(*files.models, device="cpu").parse_lines(SALAD) if p]
-    assert [tree for _, tree in parsed(out)] == [bracketing(p.tree) for p in ensemble]
+    assert [tree for _, tree in parsed(out)] == [write_tree(p.tree) for p in ensemble]
     confidences = [confidence for confidence, _ in parsed(out)]
     assert confidences == pytest.approx([p.confidence for p in ensemble], rel=1e-4)
 
@@ -276,11 +281,11 @@ def test_a_parser_is_trained_on_weighted_gold_and_automatic_trees(
 def test_a_preset_leaves_pieces_and_labels_to_the_model(files: Files) -> None:
     own = load_parser(files.models[0], device="cpu").config
     preset = load_preset("parsing").overridden(["trees.linearization=brackets"])
-    config = files.plan(config=preset, assignments=["training.steps=7"]).settled(own)
+    config = files.plan(config=preset, assignments=["training.steps=7"]).resolve_config(own)
     assert (config.trees, config.tokenizer) == (own.trees, own.tokenizer)
     assert config.model == preset.model
     assert config.training.steps == 7
-    assert files.plan(config=preset, new_tokenizer=True).settled(own).trees == preset.trees
+    assert files.plan(config=preset, new_tokenizer=True).resolve_config(own).trees == preset.trees
 
 
 def test_a_new_tokenizer_learns_from_all_trees(files: Files, tmp_path: Path) -> None:

@@ -1,1 +1,1 @@
-"""Long work in stages that can be stopped and taken up again."""
+"""Long work in stages that can be interrupted and continued at any moment."""

@@ -1,8 +1,11 @@
-"""Long work in a directory of stages: what is done is not done again, and no two ways are mixed.
+"""Long work in a directory of stages: finished work is not repeated, and settings are not mixed.
 
-A stage is a directory, made of the input and of the stages before it. A record beside them says
-how each was made. Most stages appear when they are complete; one made window by window holds a
-file for each window, whole or not there.
+A stage is a directory, made from the input and from the stages before it. A record beside the
+stages, a JSON file, holds the settings that each was made with; a command with other settings is
+refused. Most stages appear when they are complete (`make_stage`). One that is made window by window
+(`fill_windows`) holds a file for each window, which is complete or absent. A lock keeps two
+processes from making the same stage. So whatever is killed at whatever moment, the same command
+continues.
 """
 
 from __future__ import annotations
@@ -14,66 +17,81 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 
-from dragoman.data.prepare import Progress
-from dragoman.data.readers.parallel import check_rereadable
+from dragoman.data import Progress
+from dragoman.data.readers.parallel import check_rereadable, open_text
 from dragoman.errors import ConfigError
-from dragoman.inference import Translator, load
-from dragoman.inference.device import pick
 from dragoman.model_directory import open_model
-from dragoman.system.atomic_files import atomic_write, explained, remove_leftovers
-from dragoman.system.memory import keep_freed_memory
+from dragoman.system.atomic_files import (
+    atomic_directory,
+    atomic_write,
+    explain_os_errors,
+    remove_leftovers,
+)
+
+if TYPE_CHECKING:
+    from dragoman.config import Config
+    from dragoman.training.run import Outcome
 
 __all__ = [
-    "alone",
-    "begin",
-    "difference",
-    "facts",
-    "fill",
-    "listed",
-    "load_known",
-    "option",
+    "check_directory",
+    "check_settings",
+    "exclusive_lock",
+    "fill_windows",
+    "identify_file",
+    "identify_model",
+    "join_names",
+    "make_stage",
+    "option_name",
     "read_record",
+    "read_windows",
+    "record_stages",
+    "train_or_resume",
     "window_file",
 ]
 
 Item = TypeVar("Item")
+Settings = dict[str, Any]
 
 
-def begin(out: Path, stages: dict[str, dict[str, Any]], *, command: str, tidy: bool = True) -> None:
-    """Note how each stage is made, in their order; what was made in another way is refused.
+# The record of how stages were made.
 
-    The record may have more stages that come last, made from all but the last of these: they stay.
-    What killed processes left beside the stages is removed: nobody may be writing there.
-    """
-    wanted: dict[str, dict[str, Any]] = json.loads(json.dumps(stages))  # tuples become lists
-    record = out / f"{command}.json"
-    with explained(out):
-        if out.exists() and not record.exists() and any(_visible(out)):
+
+def check_directory(out: Path, *, command: str) -> None:
+    """Raise ConfigError if a directory has files, but not the record of this command."""
+    with explain_os_errors(out):
+        if not out.exists() or (out / f"{command}.json").exists():
+            return
+        if any(not path.name.startswith(".") for path in out.iterdir()):
             raise ConfigError(f"{out}: not made by dragoman {command}; choose another --out")
+
+
+def record_stages(out: Path, stages: dict[str, Settings], *, command: str) -> None:
+    """Record the settings of each stage, in their order, unless one was made with others.
+
+    The record may name more stages that come last, made from all but the last of these: they stay.
+    What killed processes left beside the stages is removed, so no other process may write there.
+    """
+    wanted: dict[str, Settings] = json.loads(json.dumps(stages))  # tuples become lists
+    record = out / f"{command}.json"
+    with explain_os_errors(out):
         made = read_record(record) if record.exists() else {}
         *bases, last = wanted
         others = [stage for stage in made if stage not in wanted]
-        for place, stage in enumerate(wanted):
-            later = [last] if stage == last else [*bases[place:], *others, last]
-            stale = [name for name in later if (out / name).exists()]
-            if stale and (name := difference(made.get(stage, {}), wanted[stage])):
-                raise ConfigError(
-                    f"{out / stage}: made with another {name}; choose another --out, or remove "
-                    f"{listed(stale)} in it to make that again"
-                )
+        for position, stage in enumerate(wanted):
+            dependent = [last] if stage == last else [*bases[position:], *others, last]
+            stale = [name for name in dependent if (out / name).exists()]
+            if stale:
+                remedy = f"{join_names(stale)} in it to make that again"
+                check_settings(out / stage, made.get(stage, {}), wanted[stage], remove=remedy)
         entries = {**{stage: made[stage] for stage in others if (out / stage).exists()}, **wanted}
         atomic_write(record, json.dumps(entries, indent=2, ensure_ascii=False) + "\n")
         remove_leftovers(out)
 
 
-def _visible(directory: Path) -> Iterator[Path]:
-    return (path for path in directory.iterdir() if not path.name.startswith("."))
-
-
-def read_record(record: Path) -> dict[str, dict[str, Any]]:
-    """How each stage was made, as `begin` noted it."""
+def read_record(record: Path) -> dict[str, Settings]:
+    """Read the settings of each stage."""
     try:
         made = json.loads(record.read_text(encoding="utf-8"))
         return {stage: dict(settings) for stage, settings in made.items()}
@@ -81,83 +99,31 @@ def read_record(record: Path) -> dict[str, dict[str, Any]]:
         raise ConfigError(f"{record}: cannot be read; choose another --out") from None
 
 
-def difference(made: dict[str, Any], wanted: dict[str, Any]) -> str | None:
-    """The first setting that differs, with its two values where they are short."""
+def check_settings(place: Path, made: Settings, wanted: Settings, *, remove: str) -> None:
+    """Raise ConfigError, with the first setting that differs, if a place was made with others."""
     for name in (*wanted, *made):
         before, now = made.get(name), wanted.get(name)
         if before != now:
             short = not isinstance(before, list) and not isinstance(now, list)
-            return f"{name} ({before}, now {now})" if short else name
-    return None
+            values = f" ({before}, now {now})" if short else ""
+            raise ConfigError(
+                f"{place}: made with another {name}{values}; choose another --out, or remove "
+                f"{remove}"
+            )
 
 
-def listed(names: list[str]) -> str:
-    """Names as a sentence has them."""
-    return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]
-
-
-def fill(
-    place: Path,
-    items: Iterable[Item],
-    total: int,
-    size: int,
-    make: Callable[[list[Item]], str],
-    *,
-    progress: Progress,
-    doing: str,
-    share: tuple[int, int] = (1, 1),
-) -> int:
-    """Make the windows that are not there, of `size` items each; how many are missing then.
-
-    With a `share` of (2, 3), only the second of every three windows is made: the others are other
-    processes'.
-    """
-    mine, of = share
-    waiting, missing = iter(items), 0
-    for start in range(0, total, size):
-        window = list(islice(waiting, size))
-        number = start // size
-        file = window_file(place, number)
-        if not file.exists():
-            if number % of == mine - 1:
-                atomic_write(file, make(window))
-            else:
-                missing += 1
-        progress(doing, start + len(window), total)
-    # Others may have been at work meanwhile.
-    return missing and sum(not window_file(place, n).exists() for n in range(-(-total // size)))
-
-
-def window_file(place: Path, number: int) -> Path:
-    """Where a window of a stage is."""
-    return place / f"{number:06}.txt"
-
-
-@contextmanager
-def alone(lock: Path, *, wait: bool) -> Iterator[bool]:
-    """Hold a lock file, so that no other process does; False if one does and `wait` is not set.
-
-    It is free again when its holder ends, however that happens.
-    """
-    with explained(lock):
-        lock.parent.mkdir(parents=True, exist_ok=True)
-        file = lock.open("wb")
-    with file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-        except BlockingIOError:
-            yield False
-        else:
-            yield True
-
-
-def option(name: str) -> str:
-    """A setting's name on the command line."""
+def option_name(name: str) -> str:
+    """Return the name that a setting has on the command line."""
     return f"--{name.replace('_', '-')}"
 
 
-def facts(path: Path) -> list[Any]:
-    """What a file, or all of a directory, is known by, wherever it is moved to."""
+def join_names(names: Sequence[str]) -> str:
+    """Return names as a sentence has them: a, b and c."""
+    return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]
+
+
+def identify_file(path: Path) -> list[Any]:
+    """Return what a file, or all of a directory, is recognised by wherever it is moved to."""
     if path.is_dir():
         sizes = [file.stat().st_size for file in path.rglob("*") if file.is_file()]
         return [path.name, len(sizes), sum(sizes)]
@@ -165,14 +131,102 @@ def facts(path: Path) -> list[Any]:
     return [path.name, path.stat().st_size]
 
 
-def load_known(paths: Sequence[Path], device: str) -> tuple[Translator, list[str]]:
-    """The translator that these models are, together if several, and a digest of each."""
-    device = pick(device)
-    if device == "cpu":
-        keep_freed_memory()
-    loaded = [open_model(path) for path in paths]
-    digests = []
-    for one in loaded:
-        with (one.path / "weights.safetensors").open("rb") as file:
-            digests.append(hashlib.file_digest(file, "blake2b").hexdigest()[:16])
-    return load(*paths, device=device), digests
+def identify_model(path: Path) -> str:
+    """Return a digest of a model's weights."""
+    with open_model(path).weights_file.open("rb") as file:
+        return hashlib.file_digest(file, "blake2b").hexdigest()[:16]
+
+
+# Making stages.
+
+
+def make_stage(place: Path, make: Callable[[Path], dict[str, Any]]) -> dict[str, Any]:
+    """Make a stage if it is not there yet, and return its counts.
+
+    `make` fills the directory it is given and returns the counts, which counts.json holds.
+    """
+    counts_file = "counts.json"
+    if not place.exists():
+        with atomic_directory(place) as directory:
+            counts = json.dumps(make(directory))
+            (directory / counts_file).write_text(counts, encoding="utf-8")
+    found: dict[str, Any] = json.loads((place / counts_file).read_text(encoding="utf-8"))
+    return found
+
+
+def fill_windows(
+    place: Path,
+    items: Iterable[Item],
+    total: int,
+    size: int,
+    make: Callable[[list[Item]], str],
+    *,
+    progress: Progress,
+    activity: str,
+    suffix: str = ".txt",
+    share: tuple[int, int] = (1, 1),
+) -> int:
+    """Make the windows that are not there, of `size` items each; return how many are still missing.
+
+    With a `share` of (2, 3), only the second of every three windows is made: the others are left to
+    other processes.
+    """
+    mine, shares = share
+    remaining, missing = iter(items), 0
+    for start in range(0, total, size):
+        window = list(islice(remaining, size))
+        number = start // size
+        file = window_file(place, number, suffix)
+        if not file.exists():
+            if number % shares == mine - 1:
+                atomic_write(file, make(window))
+            else:
+                missing += 1
+        progress(activity, start + len(window), total)
+    if not missing:
+        return 0
+    windows = -(-total // size)  # other processes may have made some meanwhile
+    return sum(not window_file(place, number, suffix).exists() for number in range(windows))
+
+
+def read_windows(place: Path, suffix: str = ".txt") -> Iterator[str]:
+    """Yield the lines of all windows of a stage, in order."""
+    number = 0
+    while (file := window_file(place, number, suffix)).exists():
+        yield from open_text(file)
+        number += 1
+
+
+def window_file(place: Path, number: int, suffix: str = ".txt") -> Path:
+    """Return the path of a window of a stage."""
+    return place / f"{number:06}{suffix}"
+
+
+def train_or_resume(
+    run: Path, config: Config, data: Path, *, tests: Sequence[Sequence[Path]], quiet: bool
+) -> Outcome:
+    """Train on prepared data in a run directory, or continue where the run was interrupted."""
+    from dragoman.training.run import resume, train  # which needs PyTorch
+
+    if (run / "config.toml").exists():
+        return resume(run, quiet=quiet)
+    return train(config, data, tests=tests, run=run, quiet=quiet)
+
+
+@contextmanager
+def exclusive_lock(path: Path, *, wait: bool) -> Iterator[IO[bytes] | None]:
+    """Hold a lock file inside the block, which is None if another process holds it.
+
+    With `wait` the block begins when the other process ends. The lock is released when its holder
+    ends, however that happens; a child process that inherits the file holds it as well.
+    """
+    with explain_os_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = path.open("wb")
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except BlockingIOError:
+            yield None
+        else:
+            yield file

@@ -12,9 +12,7 @@ from dragoman.workflows import demo
 def test_the_parsing_demo_trains_scores_and_draws(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(demo, "TRAIN", 2000)
-    monkeypatch.setattr(demo, "VALID", 3)
-    monkeypatch.setattr(demo, "TEST", 5)
+    monkeypatch.setattr(demo, "SPLIT_SIZES", {"train": 2000, "valid": 3, "test": 5})
     demo.run_parsing_demo(tmp_path, steps=2)
     out = capsys.readouterr().out
     assert "2,000 English trees to train on, 5 to test on" in out
