@@ -55,7 +55,7 @@ class Drill:
         self.seconds = time.monotonic() - began
         self.kills: Counter[str] = Counter()
         self.lost: Counter[tuple[str, bool]] = Counter()
-        """The most steps lost, by moment, and by whether the disk was slow."""
+        """The most steps lost, by kill point, and by whether the disk was slow."""
         self.runs = self.unusable = self.damaged = 0
         self.compared: Counter[str] = Counter()
         self.differing: Counter[str] = Counter()
@@ -82,15 +82,15 @@ class Drill:
     def kill_once(self, run: Path, *, killing: bool) -> bool:
         """Let a run live until it is killed; False if it came to its end instead.
 
-        One life in three has a slow disk.
+        One start in three has a slow disk.
         """
         name = self.choose_kill_point() if killing else "none"
-        moment = KILL_POINTS[name].arm(self.draw) if name in KILL_POINTS else lambda: None
+        kill_point = KILL_POINTS[name].arm(self.draw) if name in KILL_POINTS else lambda: None
         delay = self.draw.choice([0, 0, self.draw.uniform(0.02, self.seconds / 10)])
 
         def arm() -> None:
             slow_disk(delay)
-            moment()
+            kill_point()
 
         before = read_metrics(run)
         pid = start_or_resume(run, self.data, arm)
@@ -174,7 +174,7 @@ def main() -> int:
     """Run the drill; 0 if it went well."""
     parser = argparse.ArgumentParser(prog="drill", description=__doc__.partition("\n")[0])
     parser.add_argument("--kills", type=int, default=200, help="how often to kill (200)")
-    parser.add_argument("--seed", type=int, default=1, help="of the moments (1)")
+    parser.add_argument("--seed", type=int, default=1, help="of what is drawn (1)")
     options = parser.parse_args()
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="drill-") as place:

@@ -1,4 +1,4 @@
-"""Moments to be killed at: each is a patch of the process that is to die, not of Dragoman.
+"""Points to be killed at: each is a patch of the process that is to die, not of Dragoman.
 
 A patched function counts its calls, and the process kills itself before, in or after one of them.
 """
@@ -107,11 +107,11 @@ class KillPoint:
     function: str
     action: Callable[[Action], Action]
     calls: int
-    """The fatal one is one of so many."""
+    """The fatal call is drawn from so many."""
     counts: Callable[..., bool] = count_every_call
 
     def arm(self, draw: Random) -> Callable[[], None]:
-        """What makes a process die at this moment."""
+        """Return the patch that makes a process die at this point."""
         fatal_call = draw.randint(1, self.calls)
 
         def patch() -> None:

@@ -1,4 +1,4 @@
-"""Controls: resumes that leave something out, so that the comparison has something to find."""
+"""Negative controls: resumes that leave something out, which the comparison must find."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ def no_schedule() -> None:
     plain, resumed = optimizers.learning_rate, checkpoint.Checkpoint.__init__
     saved_at = 0
 
-    def noticed(self: Any, path: Any) -> None:
+    def note_step(self: Any, path: Any) -> None:
         nonlocal saved_at
         resumed(self, path)
         saved_at = saved_at or self.state.step  # pruning looks at others later
 
-    def counted_anew(config: Any, d_model: int, step: int) -> float:
+    def restarted_rate(config: Any, d_model: int, step: int) -> float:
         return plain(config, d_model, step - saved_at)
 
-    checkpoint.Checkpoint.__init__ = noticed  # type: ignore[method-assign]
+    checkpoint.Checkpoint.__init__ = note_step  # type: ignore[method-assign]
     for module in list(sys.modules.values()):
         if getattr(module, "learning_rate", None) is plain:
-            module.learning_rate = counted_anew  # type: ignore[attr-defined]
+            module.learning_rate = restarted_rate  # type: ignore[attr-defined]
 
 
 def no_position() -> None:
@@ -53,10 +53,10 @@ def no_position() -> None:
 def _without(kind: str) -> None:
     plain = checkpoint.Checkpoint.load_into
 
-    def partly(self: checkpoint.Checkpoint, state: Mapping[str, LocalRows]) -> None:
-        plain(self, {name: part for name, part in state.items() if not name.startswith(kind)})
+    def load_some(self: checkpoint.Checkpoint, tensors: Mapping[str, LocalRows]) -> None:
+        plain(self, {name: rows for name, rows in tensors.items() if not name.startswith(kind)})
 
-    checkpoint.Checkpoint.load_into = partly  # type: ignore[method-assign]
+    checkpoint.Checkpoint.load_into = load_some  # type: ignore[method-assign]
 
 
 CONTROLS: dict[str, Callable[[], None]] = {

@@ -1,7 +1,7 @@
 """The run that is killed: small, but with everything a run can have.
 
-Each life of it is a process forked from this one, which has imported everything and started no
-thread: a life costs a tenth of a second instead of three.
+Each start of it is a process forked from this one, which has imported everything and started no
+thread: a start costs a tenth of a second instead of three.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def prepare(directory: Path) -> Path:
 def start_or_resume(run: Path, data: Path, arm: Callable[[], None] = lambda: None) -> int:
     """Start or resume the run as a user would, after `arm`; the process's number."""
 
-    def life() -> None:
+    def work() -> None:
         arm()
         if (run / "config.toml").exists():
             _command("train", "--resume", run, "--quiet")
@@ -79,7 +79,7 @@ def start_or_resume(run: Path, data: Path, arm: Callable[[], None] = lambda: Non
             preset = data.parent / "drill.toml"
             _command("train", data, "--preset", preset, "--out", run, "--quiet")
 
-    return fork(life, run.with_suffix(".log"))
+    return fork(work, run.with_suffix(".log"))
 
 
 def fork(work: Callable[[], None], log: Path) -> int:

@@ -76,17 +76,17 @@ class Bf16Copy:
             )
         )
         self.originals, self.copies = [a for a, _ in pairs], [b for _, b in pairs]
-        self.rounded = sum(id(copy) not in exact for copy in self.copies)
+        self.rounded_count = sum(id(copy) not in exact for copy in self.copies)
         device = self.originals[0].device
         self.matrix_elements = sum(p.numel() for p in self.originals if p.ndim >= 2)
         """This counts the elements of all matrices."""
         self.weights = torch.cat([p.detach().flatten() for p in self.originals])
         self.gradients = torch.zeros_like(self.weights)
-        size = sum(p.numel() for p in self.copies[: self.rounded])
+        size = sum(p.numel() for p in self.copies[: self.rounded_count])
         self._rounded_weights, self._rounded_gradients = self.weights[:size], self.gradients[:size]
         self.bf16_weights = self._rounded_weights.to(torch.bfloat16)
         self._gather = kernels.GradientGatherer(
-            [p.numel() for p in self.copies[: self.rounded]], device
+            [p.numel() for p in self.copies[: self.rounded_count]], device
         )
         self._exact_gradients = self.gradients[size:]
         start = 0
@@ -94,7 +94,7 @@ class Bf16Copy:
             place = slice(start, start + original.numel())
             original.data = self.weights[place].view_as(original)
             original.grad = self.gradients[place].view_as(original)
-            rounded = i < self.rounded
+            rounded = i < self.rounded_count
             copy.data = self.bf16_weights[place].view_as(copy) if rounded else original.data
             start = place.stop
 
@@ -118,9 +118,11 @@ class Bf16Copy:
             copy.grad.contiguous() if copy.grad is not None else torch.zeros_like(copy)
             for copy in self.copies
         ]
-        squares: Tensor = self._gather(found[: self.rounded], self._rounded_gradients, add=add)
-        if self.rounded < len(found):
-            exact = torch.cat([gradient.flatten() for gradient in found[self.rounded :]])
+        squares: Tensor = self._gather(
+            found[: self.rounded_count], self._rounded_gradients, add=add
+        )
+        if self.rounded_count < len(found):
+            exact = torch.cat([gradient.flatten() for gradient in found[self.rounded_count :]])
             self._exact_gradients.copy_(self._exact_gradients + exact if add else exact)
             squares = squares + self._exact_gradients.square().sum()
         return squares.sqrt()

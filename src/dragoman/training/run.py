@@ -18,7 +18,12 @@ from dragoman.errors import ConfigError, TrainingError
 from dragoman.system.atomic_files import explain_os_errors
 from dragoman.text.languages import guess_languages
 from dragoman.training.checkpoints.checkpoint import list_checkpoints
-from dragoman.training.distributed.rendezvous import is_restart_of, job_id
+from dragoman.training.distributed.rendezvous import (
+    environment_rank,
+    environment_world_size,
+    is_restart_of,
+    job_id,
+)
 from dragoman.training.loop import Outcome, fit
 from dragoman.training.progress import ProgressDisplay
 from dragoman.training.run_file import RunFile
@@ -63,7 +68,7 @@ def train(
                 f"{config.data.task}; choose another, or add --task {data.config.data.task}"
             )
     else:
-        if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        if environment_world_size() > 1:
             raise TrainingError(
                 "several ranks cannot prepare a corpus; run dragoman prepare first and train on "
                 "its directory"
@@ -86,7 +91,7 @@ def train(
                 with suppress(OSError):  # an empty directory would look like a run
                     directory.rmdir()
             raise
-    if not quiet and (message := data.describe_too_long()) and int(os.environ.get("RANK", "0")) == 0:
+    if not quiet and (message := data.describe_too_long()) and environment_rank() == 0:
         ProgressDisplay(steps=0).show_message(message)
     with explain_os_errors(directory):
         copy_test_sets(
@@ -158,7 +163,7 @@ def _resolve_config(config: Config, data: Prepared, directory: Path) -> Config:
             **kept,
         ),
     )
-    if int(os.environ.get("RANK", "0")) == 0:
+    if environment_rank() == 0:
         directory.mkdir(parents=True, exist_ok=True)
         place = os.path.relpath(data.path.resolve(), directory.resolve())
         RunFile(place, job_id()).write(directory)
@@ -166,6 +171,6 @@ def _resolve_config(config: Config, data: Prepared, directory: Path) -> Config:
 
 
 def _new_run() -> Path:
-    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+    if environment_world_size() > 1:
         raise TrainingError("several ranks need one directory to write to; give it with --out")
     return Path("runs") / time.strftime("%Y-%m-%d-%H%M%S")

@@ -19,7 +19,13 @@ import torch.distributed as dist
 from torch import Tensor
 
 from dragoman.errors import ConfigError, TrainingError
-from dragoman.training.distributed.rendezvous import Store, connect_store, store_address
+from dragoman.training.distributed.rendezvous import (
+    Store,
+    connect_store,
+    environment_rank,
+    environment_world_size,
+    store_address,
+)
 
 __all__ = ["Ranks", "describe_device", "join_process_group", "pick_device"]
 
@@ -88,7 +94,7 @@ def join_process_group(device: torch.device, timeout: float = 600.0) -> Iterator
 
     A collective fails after `timeout` seconds; to join, ranks have a minute at least.
     """
-    world_size = int(os.environ.get("WORLD_SIZE", "1"))
+    world_size = environment_world_size()
     if device.type == "cuda":
         torch.cuda.set_device(device)
     if world_size == 1:
@@ -97,7 +103,7 @@ def join_process_group(device: torch.device, timeout: float = 600.0) -> Iterator
     # gloo carries the small messages between hosts, NCCL the gradients of GPUs.
     backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
     timeout = max(60.0, timeout)
-    rank = int(os.environ["RANK"])
+    rank = environment_rank()
     try:
         store: Any = connect_store(rank, world_size, timeout)
         dist.init_process_group(

@@ -25,6 +25,8 @@ __all__ = [
     "Store",
     "agree_on_start_id",
     "connect_store",
+    "environment_rank",
+    "environment_world_size",
     "is_restart_of",
     "job_id",
     "store_address",
@@ -50,6 +52,16 @@ class Store(Protocol):
 
     def clone(self) -> Self:
         """Return the same store, for another thread."""
+
+
+def environment_rank() -> int:
+    """Return the rank that torchrun gave this process; 0 without torchrun."""
+    return int(os.environ.get("RANK", "0"))
+
+
+def environment_world_size() -> int:
+    """Return how many ranks torchrun has started; 1 without torchrun."""
+    return int(os.environ.get("WORLD_SIZE", "1"))
 
 
 def store_address() -> str:
@@ -114,7 +126,7 @@ def is_restart_of(run: Path) -> bool:
     """
     if int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) == 0:
         return False
-    if int(os.environ.get("RANK", "0")) != 0:
+    if environment_rank() != 0:
         return True  # the first rank decides: the others cannot go on without it
     run_file = RunFile.read(run)
     return run_file is not None and run_file.job == job_id()
