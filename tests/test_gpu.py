@@ -150,13 +150,13 @@ def test_a_replayed_step_is_the_step_itself(
 ) -> None:
     config = settings(tiny, f"training.accumulate={accumulate}", "model.dropout=0.2")
     found = []
-    for captures in (False, True):
+    for use_graphs in (False, True):
         torch.manual_seed(4)
         device = torch.device("cuda", 0)
         model = build(config.model, len(prepared.tokenizer)).to(device)
         stepper = Stepper(config, model, device, Ranks())
-        assert stepper.captures
-        stepper.captures = captures
+        assert stepper.uses_cuda_graphs
+        stepper.uses_cuda_graphs = use_graphs
         batches = Batches(prepared.train, batch_tokens=2048, row_length=96, seed=1)
         for step, (batch, _) in zip(range(1, 7), batches.stream(), strict=False):
             stepper.run(batch, step)

@@ -20,14 +20,7 @@ from dragoman.config import TrainingConfig
 from dragoman.training.distributed.parallel import local_tensor
 from dragoman.training.precision import Bf16Copy, linear_weights
 
-__all__ = [
-    "Adam",
-    "MovingAverage",
-    "Muon",
-    "learning_rate",
-    "orthogonalize",
-    "stack_matrices",
-]
+__all__ = ["Adam", "MovingAverage", "Muon", "learning_rate", "orthogonalize", "stack_matrices"]
 
 # N matrices of one shape, R rows, C columns
 
@@ -89,11 +82,7 @@ class Adam:
 
     @torch.no_grad()
     def step(
-        self,
-        rate: float | Tensor,
-        *,
-        divide_by: Tensor | None = None,
-        skip: Tensor | None = None,
+        self, rate: float | Tensor, *, divide_by: Tensor | None = None, skip: Tensor | None = None
     ) -> None:
         """Update every weight that has a gradient.
 
@@ -192,11 +181,7 @@ class Muon(Adam):
 
     @torch.no_grad()
     def step(
-        self,
-        rate: float | Tensor,
-        *,
-        divide_by: Tensor | None = None,
-        skip: Tensor | None = None,
+        self, rate: float | Tensor, *, divide_by: Tensor | None = None, skip: Tensor | None = None
     ) -> None:
         """Update every weight, as Adam.step does."""
         super().step(rate, divide_by=divide_by, skip=skip)
