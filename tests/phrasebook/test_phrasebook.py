@@ -11,6 +11,7 @@ from random import Random
 
 import pytest
 
+from dragoman import phrasebook
 from dragoman.errors import ConfigError
 from dragoman.phrasebook import LANGUAGES, SPLITS, Example, generate
 from dragoman.phrasebook.annotated_tree import leaves_and_bracketing, text
@@ -24,7 +25,7 @@ from dragoman.phrasebook.meaning import (
     Sentence,
     agreement,
 )
-from dragoman.phrasebook.sentence_sampling import Sampler, things_in
+from dragoman.phrasebook.sentence_sampling import SentenceSampler, things_in
 from dragoman.phrasebook.split import combinations, held_out, split_of
 
 
@@ -72,7 +73,7 @@ def test_splits_are_disjoint_whatever_the_seed(corpus: dict[str, list[Example]])
     sources = {split: {e.source for e in examples} for split, examples in corpus.items()}
     for seed in (1, 2):
         for split in SPLITS:
-            sources[split] |= {e.source for e in generate(LANGUAGES[0], split, 300, seed=seed)}
+            sources[split] |= {e.source for e in generate("de", split, 300, seed=seed)}
     for one, other in itertools.combinations(SPLITS, 2):
         assert not sources[one] & sources[other]
 
@@ -87,7 +88,7 @@ def test_no_english_text_has_two_german_ones_over_thirty_thousand_meanings() -> 
     """Beyond distinct examples: every meaning that is drawn, repeated texts included."""
     from dragoman.phrasebook.german import sentences as german
 
-    sampler = Sampler(Random("ambiguity"))
+    sampler = SentenceSampler(Random("ambiguity"))
     translation: dict[str, str] = {}
     splits: dict[str, str] = {}
     for _ in range(30_000):
@@ -117,7 +118,7 @@ def clauses_of(sentence: Sentence) -> Iterator[tuple[Clause, NounPhrase | None]]
 
 
 def test_it_is_said_only_where_one_noun_before_it_can_be_meant() -> None:
-    sampler, checked = Sampler(Random("it")), 0
+    sampler, checked = SentenceSampler(Random("it")), 0
     for _ in range(8_000):
         body = sampler.sentence().body
         if isinstance(body, Coordination):
@@ -132,7 +133,7 @@ def test_it_is_said_only_where_one_noun_before_it_can_be_meant() -> None:
 
 
 def test_they_read_is_never_the_past() -> None:
-    sampler, past = Sampler(Random("read")), 0
+    sampler, past = SentenceSampler(Random("read")), 0
     for _ in range(8_000):
         for clause, head in clauses_of(sampler.sentence()):
             if clause.verb == "read" and clause.tense == "past":
@@ -143,7 +144,7 @@ def test_they_read_is_never_the_past() -> None:
 
 def test_test_sentences_and_only_they_contain_held_out_combinations() -> None:
     of_split: dict[str, list[bool]] = {split: [] for split in SPLITS}
-    sampler = Sampler(Random(0))
+    sampler = SentenceSampler(Random(0))
     for _ in range(4_000):
         meaning = sampler.sentence()
         source = text(leaves_and_bracketing(english.realise(meaning))[0])
@@ -174,7 +175,7 @@ def test_held_out_adjective_noun_pairs_show_in_the_text_of_the_test_only(
 
 
 def test_a_reasonable_share_of_each_kind_of_combination_is_held_out() -> None:
-    sampler = Sampler(Random(1))
+    sampler = SentenceSampler(Random(1))
     seen = {c for _ in range(8_000) for c in combinations(sampler.sentence())}
     total, held = Counter(c[0] for c in seen), Counter(c[0] for c in seen if held_out(c))
     assert set(total) == {
@@ -193,7 +194,7 @@ def test_a_reasonable_share_of_each_kind_of_combination_is_held_out() -> None:
 def test_every_word_of_the_lexicon_is_frequent_in_training(
     corpus: dict[str, list[Example]],
 ) -> None:
-    sampler, lemmas = Sampler(Random(2)), Counter[str]()
+    sampler, lemmas = SentenceSampler(Random(2)), Counter[str]()
     for _ in range(20_000):
         found = combinations(meaning := sampler.sentence())
         if not any(map(held_out, found)):
@@ -267,3 +268,27 @@ def test_an_unknown_language_or_split_is_refused_at_once(
 ) -> None:
     with pytest.raises(ConfigError, match=f"^{re.escape(message)}$"):
         generate(language, split, 1)
+
+
+# --- what a new language must bring ---
+
+
+def test_a_language_is_one_function_in_one_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(phrasebook, "LANGUAGES", {"xx": english.realise})
+    for example in generate("xx", "valid", 50):
+        assert example.target == example.source
+        assert example.target_tree == example.source_tree
+        assert {(i, i) for i in range(len(example.source.split()))} <= {*example.alignment}
+
+
+def test_every_language_expresses_the_parts_that_are_listed() -> None:
+    listed = phrasebook.__doc__.partition("`english.sentences`: ")[2].partition(" for each English")
+    parts = {re.sub(r"^and |0$", "", part.strip()).strip() for part in listed[0].split(",")}
+    sampler = SentenceSampler(Random(5))
+    found: dict[str, set[str]] = {code: set() for code in ("en", *LANGUAGES)}
+    for sentence in (sampler.sentence() for _ in range(3000)):
+        for code, realise in {"en": english.realise, **LANGUAGES}.items():
+            leaves, _ = leaves_and_bracketing(realise(sentence))
+            found[code] |= {part.partition(" ")[0] for leaf in leaves for _, part in leaf.keys}
+    assert found["en"] == parts - {"1", "…"}
+    assert all(found[code] == found["en"] for code in LANGUAGES)

@@ -20,7 +20,7 @@ from dragoman.model_directory import LoadedModel
 from dragoman.phrasebook import LANGUAGES, generate
 from dragoman.search import SearchOptions, search
 from dragoman.search.batching import search_in_batches, source_rows, target_rows
-from dragoman.text.special_tokens import EOS, FIRST
+from dragoman.text.special_tokens import EOS, FIRST_PIECE
 
 __all__ = ["Parity", "Reference", "sample_texts"]
 
@@ -42,11 +42,11 @@ def sample_texts(loaded: LoadedModel, texts: Sequence[str] = (), count: int = 12
     The random pieces are the model's and always the same, so that every language has a sample.
     """
     tokenizer, languages = loaded.tokenizer, loaded.config.data.languages
-    target = next((code for code in languages if code in LANGUAGES), LANGUAGES[0])
+    target = next((code for code in languages if code in LANGUAGES), next(iter(LANGUAGES)))
     book = list(generate(target, "valid", count))
     reads_it = bool(languages) and languages[0] == target
     draw = random.Random(1)
-    ids = range(FIRST, len(tokenizer))
+    ids = range(FIRST_PIECE, len(tokenizer))
     random_texts = [tokenizer.decode(draw.choices(ids, k=draw.randint(2, 30))) for _ in range(4)]
     own = [pair.target if reads_it else pair.source for pair in book]
     return [*own, *_HARD_TEXTS, *filter(None, random_texts), *filter(str.strip, texts)]

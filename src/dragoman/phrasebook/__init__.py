@@ -1,19 +1,39 @@
-"""The phrasebook: unlimited sentence pairs from a small grammar, with gold trees and alignments.
+"""The phrasebook makes unlimited sentence pairs, with gold trees and alignments, from a grammar.
 
-A meaning is drawn (`sentence`), said in English and in the other language (`english`, `german`,
-`korean`), and both trees remember which part of the meaning each word expresses: hence the
-alignment.
+A meaning is drawn (`sentence_sampling`), said in English and in the other language (`english`,
+`german`, `korean`), and both trees remember which part of the meaning each word expresses: hence
+the alignment.
 
 >>> [example.target for example in generate("de", "train", 2)][1]
 'Der Bär hat ihre Vögel gefunden.'
+
+A new language brings a folder with a function ``realise(sentence: Sentence) -> Tree``, and adds it
+to `LANGUAGES` under its ISO code; beside that table only the help of ``dragoman demo`` names the
+languages. The function must say every meaning that can be drawn:
+
+- each noun, verb, adjective, name, time, frequency, manner and modal of `lexicon`, each pronoun,
+  determiner, relation, mood and conjunction of `meaning` (German: ``words.py``, ``inflection.py``);
+- statements, questions, negation, three tenses, relative clauses, clauses as objects, and two
+  clauses joined (German: ``noun_phrases.py``, ``sentences.py``).
+
+Its tree (`annotated_tree`) has the words as leaves in their order, the first with a capital where
+the language has them, and "." or "?" as the last leaf; words are written with spaces between them.
+Each leaf carries the keys ``(id(node), part)`` of what it expresses. The parts are those of
+`english.sentences`: noun, determiner, adjective, verb, finite, predicate, negation, preposition,
+conjunction, complementiser, relative, wh, frequency, manner, and time 0, 1, … for each English word
+of a time. What has no word of its own, such as an article in Korean, a neighbouring word carries.
+Meanings that read the same in English must read the same in the new language.
+tests/phrasebook/test_phrasebook.py tests every language of the table; beside it stands a file of
+gold sentences a language.
 """
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from random import Random
+from typing import Final
 
 from dragoman.errors import ConfigError
 from dragoman.phrasebook.annotated_tree import Tree, align, leaves_and_bracketing, text
@@ -21,19 +41,21 @@ from dragoman.phrasebook.english import sentences as english
 from dragoman.phrasebook.german import sentences as german
 from dragoman.phrasebook.korean import sentences as korean
 from dragoman.phrasebook.meaning import Sentence
-from dragoman.phrasebook.sentence_sampling import Sampler
+from dragoman.phrasebook.sentence_sampling import SentenceSampler
 from dragoman.phrasebook.split import SPLITS, in_validation, is_test
 
 __all__ = ["LANGUAGES", "SPLITS", "Example", "generate"]
 
-# the realiser of each target language; English is always the source
-_REALISERS: dict[str, Callable[[Sentence], Tree]] = {"de": german.realise, "ko": korean.realise}
-LANGUAGES: tuple[str, ...] = tuple(_REALISERS)
+LANGUAGES: Final[Mapping[str, Callable[[Sentence], Tree]]] = {
+    "de": german.realise,
+    "ko": korean.realise,
+}
+"""What says a meaning in each target language; English is always the source."""
 
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A sentence pair with its trees and the alignment of its words."""
+    """Hold a sentence pair with its trees and the alignment of its words."""
 
     source: str  # English
     target: str
@@ -43,13 +65,14 @@ class Example:
 
 
 def generate(target_language: str, split: str, count: int, *, seed: int = 0) -> Iterator[Example]:
-    """`count` distinct examples of a split; the same arguments always give the same examples."""
+    """Yield `count` distinct examples of a split; the same arguments always give the same ones."""
     _check("language", target_language, LANGUAGES)
     _check("split", split, SPLITS)
-    return _generate(_REALISERS[target_language], split, count, seed)
+    return _generate(LANGUAGES[target_language], split, count, seed)
 
 
-def _check(what: str, value: str, known: Sequence[str]) -> None:
+def _check(what: str, value: str, choices: Iterable[str]) -> None:
+    known = list(choices)
     if value not in known:
         close = difflib.get_close_matches(str(value), known, n=1)
         hint = f"did you mean {close[0]!r}?" if close else f"choose from {', '.join(known)}"
@@ -59,7 +82,7 @@ def _check(what: str, value: str, known: Sequence[str]) -> None:
 def _generate(
     realise: Callable[[Sentence], Tree], split: str, count: int, seed: int
 ) -> Iterator[Example]:
-    sampler = Sampler(Random(f"phrasebook {split} {seed}"))
+    sampler = SentenceSampler(Random(f"phrasebook {split} {seed}"))
     seen: set[str] = set()
     while len(seen) < count:
         sentence = sampler.sentence()

@@ -1,4 +1,4 @@
-"""Trees that remember which part of the meaning each leaf expresses."""
+"""These trees remember which part of the meaning each leaf expresses."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PUNCTUATION = frozenset(",.?")
 
 
 class Leaf:
-    """One token: its part of speech, its text and what it expresses."""
+    """Hold one token: its part of speech, its text and what it expresses."""
 
     __slots__ = ("keys", "tag", "text")
 
@@ -28,7 +28,7 @@ class Leaf:
 
 
 class Node:
-    """A constituent."""
+    """Hold a constituent."""
 
     __slots__ = ("children", "label")
 
@@ -48,7 +48,7 @@ Tree: TypeAlias = Leaf | Node
 
 
 def leaves_and_bracketing(tree: Tree) -> tuple[list[Leaf], str]:
-    """The leaves from left to right, and the tree on one line as the Penn treebank writes it."""
+    """Return the leaves from left to right, and the tree on one line in the Penn Treebank's way."""
     pieces: list[str] = []
     leaves: list[Leaf] = []
     tree.write(pieces, leaves)
@@ -63,13 +63,13 @@ def capitalise(tree: Tree) -> None:
 
 
 def text(tokens: Iterable[Leaf]) -> str:
-    """The sentence as it is written: punctuation follows its word without a space."""
+    """Return the sentence as it is written: punctuation follows its word without a space."""
     joined = " ".join([leaf.text for leaf in tokens])
     return joined.replace(" ,", ",").replace(" .", ".").replace(" ?", "?")
 
 
 def align(source: Iterable[Leaf], target: Iterable[Leaf]) -> tuple[tuple[int, int], ...]:
-    """Pairs of whitespace-separated words that express a common part of the meaning."""
+    """Return pairs of whitespace-separated words that express a common part of the meaning."""
     words_of: dict[Key, list[int]] = {}
     index = -1
     for leaf in source:

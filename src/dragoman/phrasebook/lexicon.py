@@ -1,7 +1,8 @@
-"""The concepts: nouns with their kinds, verbs with their frames, adjectives, adverbs, names.
+"""The lexicon holds the concepts: nouns and their kinds, verbs and their frames, adjectives, names.
 
 Nothing here belongs to one language. Keys happen to be English words; the words themselves stand
-in `english_words`, `german_words` and so on, one file a language.
+in `english.words`, `german.words` and so on, one file a language. The tables at the end say which
+words go together; they are made once, so that sampling is fast.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Noun:
-    """A noun: what it is, and the English pronoun that refers back to it (none for "child")."""
+    """Say what a noun is, and which English pronoun refers back to it (none for "child")."""
 
     key: str
     kinds: frozenset[str]
@@ -54,7 +55,7 @@ class Noun:
 
 @dataclass(frozen=True, slots=True)
 class Verb:
-    """A verb: which kinds of noun fill its places, and which circumstances suit it."""
+    """Say which kinds of noun fill a verb's places, and which circumstances suit it."""
 
     key: str
     subjects: frozenset[str]
@@ -248,8 +249,7 @@ def _adjectives() -> dict[str, frozenset[str]]:
 ADJECTIVES = _adjectives()
 
 
-# PART data.phrasebook.tables: Which words go together: the lexicon's classes, multiplied out
-# once for fast sampling.
+# -- which words go together ---------------------------------------------------------------------
 
 
 def _nouns_of(kinds: frozenset[str]) -> tuple[str, ...]:
@@ -257,7 +257,7 @@ def _nouns_of(kinds: frozenset[str]) -> tuple[str, ...]:
 
 
 def _weighted(keys: list[str]) -> tuple[str, ...]:
-    """Each verb as often as its weight says: a uniform draw then follows the weights."""
+    """Repeat each verb as often as its weight says, so that a uniform draw follows the weights."""
     return tuple(key for key in keys for _ in range(VERBS[key].weight))
 
 

@@ -1,6 +1,6 @@
-"""What a sentence says, before any language says it.
+"""A meaning is what a sentence says, before any language says it.
 
-A meaning is a small tree of dataclasses. Words in it are the keys of `lexicon`; a realiser turns
+It is a small tree of dataclasses. Words in it are the keys of `lexicon`; a realiser turns
 the whole into the words of its language. Two nodes are the same only if they are the same object
 (hence ``eq=False``): a realiser marks each leaf with the ``id`` of the node it expresses, and two
 leaves of two languages are aligned when they share a mark. So never use one node twice. Nodes are
@@ -42,7 +42,7 @@ Conjunction: TypeAlias = Literal["and", "but", "because", "although", "if"]
 
 @dataclass(slots=True, eq=False)
 class Pronoun:
-    """A pronoun; "it" names the noun it stands for, since its form may depend on that."""
+    """Stand for a pronoun; "it" names its noun, since its form may depend on that."""
 
     key: PronounKey
     antecedent: str | None = None  # a noun of the lexicon; always given for "it"
@@ -50,14 +50,14 @@ class Pronoun:
 
 @dataclass(slots=True, eq=False)
 class Name:
-    """A person called by name."""
+    """Stand for a person called by name."""
 
     name: str
 
 
 @dataclass(slots=True, eq=False)
 class NounPhrase:
-    """A noun with what belongs to it.
+    """Hold a noun with what belongs to it.
 
     The determiner "a" is the indefinite: no word at all for plurals and mass nouns. "own" takes
     its word from the owner ("my", "his"). A relative clause holds a `Gap` where the noun would be.
@@ -73,7 +73,7 @@ class NounPhrase:
 
 @dataclass(slots=True, eq=False)
 class Pair:
-    """Two nominals joined by "and"."""
+    """Join two nominals by "and"."""
 
     first: NounPhrase | Name
     second: NounPhrase | Name
@@ -81,12 +81,12 @@ class Pair:
 
 @dataclass(slots=True, eq=False)
 class Gap:
-    """The place in a relative clause that the relative pronoun fills."""
+    """Mark the place in a relative clause that the relative pronoun fills."""
 
 
 @dataclass(slots=True, eq=False)
 class Wh:
-    """The place in a question that "who", "whom" or "what" fills."""
+    """Mark the place in a question that "who", "whom" or "what" fills."""
 
     person: bool
 
@@ -96,7 +96,7 @@ Nominal: TypeAlias = NounPhrase | Pronoun | Name | Pair | Gap | Wh
 
 @dataclass(slots=True, eq=False)
 class Adjunct:
-    """A phrase that a preposition or particle introduces: where, where to, with whom, for whom."""
+    """Hold what a preposition or particle introduces: where, where to, with whom, for whom."""
 
     relation: Relation
     noun: NounPhrase | Name | Pronoun | Gap
@@ -104,7 +104,7 @@ class Adjunct:
 
 @dataclass(slots=True, eq=False)
 class Clause:
-    """A verb with its arguments and circumstances."""
+    """Hold a verb with its arguments and circumstances."""
 
     verb: str
     subject: Nominal
@@ -124,7 +124,7 @@ class Clause:
 
 @dataclass(slots=True, eq=False)
 class Coordination:
-    """Two clauses and the word that joins them; `fronted` puts the subordinate one first."""
+    """Join two clauses by a word; `fronted` puts the subordinate one first."""
 
     first: Clause
     conjunction: Conjunction
@@ -133,20 +133,20 @@ class Coordination:
 
     @property
     def subordinate(self) -> bool:
-        """Whether the second clause depends on the first (because, although, if)."""
+        """Return whether the second clause depends on the first (because, although, if)."""
         return self.conjunction not in ("and", "but")
 
 
 @dataclass(slots=True, eq=False)
 class Sentence:
-    """A whole sentence: what is said, and whether it is stated or asked."""
+    """Hold a whole sentence: what is said, and whether it is stated or asked."""
 
     body: Clause | Coordination
     mood: Mood = "statement"
 
 
 def agreement(nominal: Nominal, head: NounPhrase | None = None) -> Literal["i", "one", "many"]:
-    """What the verb agrees with: "I", one or many; a gap agrees with the head it belongs to."""
+    """Return what the verb agrees with: "I", one or many; a gap agrees as its head does."""
     if isinstance(nominal, Gap):
         assert head is not None
         nominal = head
@@ -160,7 +160,7 @@ def agreement(nominal: Nominal, head: NounPhrase | None = None) -> Literal["i", 
 
 
 def gap_of(clause: Clause) -> Literal["subject", "object", "adjunct"]:
-    """Which place of a relative clause the relative pronoun fills."""
+    """Return which place of a relative clause the relative pronoun fills."""
     if isinstance(clause.subject, Gap):
         return "subject"
     return "object" if isinstance(clause.object, Gap) else "adjunct"

@@ -1,4 +1,4 @@
-"""Random meanings.
+"""Noun phrases and plain clauses are drawn at random.
 
 Only `random.random` is used: it is the one function of the generator whose values Python
 promises to keep. The sampler keeps sentences unambiguous: circumstances at the end of a sentence
@@ -60,13 +60,13 @@ _TENSES: tuple[Tense, ...] = ("present", "present", "present", "past", "past", "
 
 
 class PhraseSampler:
-    """Draws noun phrases and plain clauses; `sentence.Sampler` builds sentences of them."""
+    """Draw noun phrases and plain clauses; `SentenceSampler` builds sentences of them."""
 
     def __init__(self, random: Random) -> None:
         self.random = random.random
 
     def pick(self, items: Sequence[T]) -> T:
-        """One of the items, each as likely as the others."""
+        """Return one of the items, each as likely as the others."""
         return items[int(self.random() * len(items))]
 
     # -- noun phrases ------------------------------------------------------------------------
@@ -79,7 +79,7 @@ class PhraseSampler:
         singular: bool = False,
         subject: Nominal | None = None,
     ) -> NounPhrase:
-        """A noun phrase of one of the nouns; `subject` may own what it stands for."""
+        """Draw a noun phrase of one of the nouns; `subject` may own what it stands for."""
         noun = self.pick(nouns)
         mass = NOUNS[noun].mass
         draw = self.random()
@@ -110,7 +110,7 @@ class PhraseSampler:
         return Pronoun(self.pick(_OWNERS))
 
     def subject(self, verb: str, *, definite: bool) -> Nominal:
-        """Someone or something that can do what the verb says."""
+        """Draw someone or something that can do what the verb says."""
         if "person" in VERBS[verb].subjects:
             draw = self.random()
             if draw < 0.2:
@@ -132,7 +132,7 @@ class PhraseSampler:
         return Pair(one, other)
 
     def target(self, verb: str, *, negated: bool, subject: Nominal) -> Nominal:
-        """What the verb is done to; negated, it is "the", "this", "my" or "a"."""
+        """Draw what the verb is done to; negated, it is "the", "this", "my" or "a"."""
         if "person" in VERBS[verb].objects:
             draw = self.random()
             if draw < 0.07:
@@ -147,13 +147,13 @@ class PhraseSampler:
         return phrase
 
     def _other_pronoun(self, subject: Nominal) -> Pronoun:
-        """A pronoun for someone other than the subject, so that it needs no "-self"."""
-        if agreement_is_first(subject):
+        """Draw a pronoun for someone other than the subject, so that it needs no "-self"."""
+        if is_first_person(subject):
             return Pronoun(self.pick(("he", "she", "they")))
         return Pronoun(self.pick(("i", "we", "he", "she", "they")))
 
     def recipient(self, verb: str, *, negated: bool, subject: Nominal) -> Nominal:
-        """Who is given, shown or told something."""
+        """Draw who is given, shown or told something."""
         draw = self.random()
         if draw < 0.12:
             return Name(self.pick(_ALL_NAMES))
@@ -164,7 +164,7 @@ class PhraseSampler:
     # -- clauses -----------------------------------------------------------------------------
 
     def adjunct(self, verb: str, *, definite: bool) -> Adjunct | None:
-        """A circumstance that suits the verb."""
+        """Draw a circumstance that suits the verb."""
         relations = RELATIONS_OF[verb]
         if not relations:
             return None
@@ -182,16 +182,16 @@ class PhraseSampler:
         return Adjunct(relation, phrase)
 
     def manner(self, verb: str) -> str | None:
-        """An adverb that suits the verb, now and then."""
+        """Draw an adverb that suits the verb, now and then."""
         manners = MANNERS_OF[verb]
         return self.pick(manners) if manners and self.random() < 0.22 else None
 
     def time(self, tense: str) -> str:
-        """When; the tense may be "modal"."""
+        """Draw when it happens; the tense may be "modal"."""
         return self.pick(_TIMES_OF[tense])
 
     def tense_and_modal(self, verb: str) -> tuple[Tense, str | None]:
-        """A tense, or the present of a modal verb."""
+        """Draw a tense, or the present of a modal verb."""
         if verb != "be" and self.random() < 0.16:
             return "present", self.pick(MODALS)
         tense = self.pick(_TENSES)
@@ -210,7 +210,7 @@ class PhraseSampler:
         ends: bool = True,
         affirmative: bool = False,
     ) -> Clause:
-        """A clause without clauses in it.
+        """Draw a clause without clauses in it.
 
         `main` allows something before the subject; `ends=False` keeps the end free for a clause
         that will be put there; `affirmative` never negates.
@@ -222,7 +222,7 @@ class PhraseSampler:
             tense, modal = self.tense_and_modal(verb)
         else:
             modal = None
-        if verb == "read" and tense == "past" and agreement_is_not_one(subject):
+        if verb == "read" and tense == "past" and is_not_singular(subject):
             tense = "present"  # "they read" would be either tense
         recipient = None
         if VERBS[verb].recipients:
@@ -278,7 +278,7 @@ _HUMAN_PREDICATES = tuple(a for a in ADJECTIVES_OF["man"] if a not in ("small", 
 
 
 def predicates_of(subject: Nominal) -> tuple[str, ...]:
-    """The adjectives that can be said of a subject."""
+    """Return the adjectives that can be said of a subject."""
     if isinstance(subject, NounPhrase):
         return ADJECTIVES_OF[subject.noun]
     if isinstance(subject, Pronoun) and subject.antecedent is not None:
@@ -287,15 +287,15 @@ def predicates_of(subject: Nominal) -> tuple[str, ...]:
 
 
 def is_animal(subject: Nominal | None) -> bool:
-    """Whether the subject is one animal, which "its" can refer to."""
+    """Return whether the subject is an animal, which "its" can refer to."""
     return isinstance(subject, NounPhrase) and "animal" in NOUNS[subject.noun].kinds
 
 
-def agreement_is_first(subject: Nominal) -> bool:
-    """Whether the subject is "I" or "we"."""
+def is_first_person(subject: Nominal) -> bool:
+    """Return whether the subject is "I" or "we"."""
     return isinstance(subject, Pronoun) and subject.key in ("i", "we")
 
 
-def agreement_is_not_one(subject: Nominal) -> bool:
-    """Whether the verb after the subject has no "-s"; a gap may stand for many."""
+def is_not_singular(subject: Nominal) -> bool:
+    """Return whether the verb after the subject has no "-s"; a gap may stand for many."""
     return not isinstance(subject, NounPhrase | Name | Pronoun) or agreement(subject) != "one"

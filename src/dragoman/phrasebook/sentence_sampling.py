@@ -1,4 +1,4 @@
-"""Random sentences: questions, clauses in clauses, pronouns that refer back."""
+"""Sentences are drawn at random: questions, clauses in clauses, pronouns that refer back."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ from dragoman.phrasebook.meaning import (
 )
 from dragoman.phrasebook.phrase_sampling import PhraseSampler
 
-__all__ = ["Sampler"]
+__all__ = ["SentenceSampler"]
 
 _WH_MOODS: tuple[Mood, ...] = ("who", "who", "whom", "what", "what", "where", "when", "why")
 _JOINTS: tuple[Conjunction, ...] = ("and", "and", "but", "but")
 _SUBORDINATORS: tuple[Conjunction, ...] = ("because", "because", "although", "if")
 
 
-class Sampler(PhraseSampler):
-    """Draws whole sentences."""
+class SentenceSampler(PhraseSampler):
+    """Draw whole sentences."""
 
     def sentence(self) -> Sentence:
-        """A random meaning."""
+        """Draw a meaning."""
         draw = self.random()
         if draw < 0.37:
             return Sentence(self.clause(main=True))
@@ -85,7 +85,7 @@ class Sampler(PhraseSampler):
                 return replace(clause, object=target)
 
     def _relative_with_pronoun(self) -> Clause:
-        """ "The man who bought the car loves it."""
+        """Draw a sentence like "The man who bought the car loves it"."""
         while True:
             verb = self.pick(PLAIN_VERBS)
             thing = self.noun_phrase(OBJECTS_OF[verb], singular=True) if OBJECTS_OF[verb] else None
@@ -99,7 +99,7 @@ class Sampler(PhraseSampler):
         return self.clause(verb=outer_verb, subject=head, target=pronoun, affirmative=True)
 
     def relative(self, head: NounPhrase) -> Clause:
-        """A relative clause that says something about the head."""
+        """Draw a relative clause that says something about the head."""
         noun = NOUNS[head.noun]
         draw = self.random()
         if draw < 0.4 and "place" in noun.kinds:
@@ -119,7 +119,7 @@ class Sampler(PhraseSampler):
     # -- clauses beside clauses ----------------------------------------------------------------
 
     def _telling(self) -> Clause:
-        """Someone says, thinks or asks something."""
+        """Draw a clause in which someone says, thinks or asks something."""
         matrix = self.clause(verb=self.pick(TELLING_VERBS), main=True, ends=False)
         tense: Tense | None = "past" if matrix.tense == "past" else None
         subject = None
@@ -132,7 +132,7 @@ class Sampler(PhraseSampler):
         return replace(matrix, complement=content)
 
     def _joined(self) -> Coordination:
-        """Two clauses; the one said later may refer to what the earlier one mentions."""
+        """Draw two clauses; the one said later may refer to what the earlier one mentions."""
         subordinate = self.random() < 0.6
         conjunction = self.pick(_SUBORDINATORS if subordinate else _JOINTS)
         fronted = subordinate and self.random() < 0.4
@@ -144,7 +144,7 @@ class Sampler(PhraseSampler):
         return Coordination(earlier, conjunction, later)
 
     def _referring(self, earlier: Clause, tense: Tense) -> Clause:
-        """A clause after `earlier`, with a pronoun for something in it where that is clear."""
+        """Draw a clause after `earlier`, with a pronoun for something in it where that is clear."""
         things = things_in(earlier)
         draw = self.random()
         if len(things) == 1 and draw < 0.6:
@@ -200,7 +200,7 @@ def _with_gap() -> Adjunct:
 
 
 def refer_to(nominal: Nominal) -> Pronoun | None:
-    """The pronoun for something already mentioned."""
+    """Return the pronoun for something already mentioned."""
     if isinstance(nominal, NounPhrase):
         if nominal.determiner == "every":
             return None
@@ -216,7 +216,7 @@ def refer_to(nominal: Nominal) -> Pronoun | None:
 
 
 def things_in(clause: Clause) -> list[str]:
-    """The nouns of a clause that "it" could mean; none if one of them is not there to be meant."""
+    """Return the nouns of a clause that "it" could mean; none if one of them cannot be meant."""
     things = []
     for phrase in _singular_phrases(clause):
         if NOUNS[phrase.noun].pronoun == "it":

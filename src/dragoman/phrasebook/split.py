@@ -1,4 +1,4 @@
-"""The compositional split: the test combines what training never shows together.
+"""The split is compositional: the test combines what training never shows together.
 
 A sentence is a set of combinations: a verb with its object's noun, a noun with its adjective, a
 verb in a because-clause. A stable hash holds some combinations out. A sentence with at least one of
@@ -38,7 +38,7 @@ _PERCENT = {
     "relative": 6,  # (place of the relative pronoun, noun)
     "pronoun": 6,  # ("it", the noun it stands for)
 }
-_FEW = 6  # a word with fewer partners than this keeps them all in training
+_FEWEST_PARTNERS = 6  # a word with fewer partners than this keeps them all in training
 
 
 # a kind of _PERCENT and the two things that meet
@@ -47,13 +47,13 @@ Combination: TypeAlias = tuple[str, str, str]
 
 @functools.cache
 def held_out(combination: Combination) -> bool:
-    """Whether a combination is kept for the test."""
+    """Return whether a combination is kept for the test."""
     kind, first, second = combination
-    if kind == "object" and len(OBJECTS_OF[first]) < _FEW:
+    if kind == "object" and len(OBJECTS_OF[first]) < _FEWEST_PARTNERS:
         return False
-    if kind == "subject" and len(SUBJECTS_OF[second]) < _FEW:
+    if kind == "subject" and len(SUBJECTS_OF[second]) < _FEWEST_PARTNERS:
         return False
-    if kind == "adjective" and len(_nouns_with(first)) < _FEW:
+    if kind == "adjective" and len(_nouns_with(first)) < _FEWEST_PARTNERS:
         return False
     return zlib.crc32(f"{kind}|{first}|{second}".encode()) % 100 < _PERCENT[kind]
 
@@ -64,24 +64,24 @@ def _nouns_with(adjective: str) -> tuple[str, ...]:
 
 
 def is_test(sentence: Sentence) -> bool:
-    """Whether the sentence contains a combination that is held out."""
+    """Return whether the sentence contains a combination that is held out."""
     return any(map(held_out, combinations(sentence)))
 
 
 def split_of(sentence: Sentence, source: str) -> str:
-    """The split of a sentence, whose English text is `source`."""
+    """Return the split of a sentence, whose English text is `source`."""
     if is_test(sentence):
         return "test"
     return "valid" if in_validation(source) else "train"
 
 
 def in_validation(source: str) -> bool:
-    """Whether an English text that is no test sentence belongs to validation."""
+    """Return whether an English text that is no test sentence belongs to validation."""
     return zlib.crc32(source.encode()) % 20 == 0
 
 
 def combinations(sentence: Sentence) -> list[Combination]:
-    """Everything that meets in a sentence."""
+    """Return every combination in a sentence."""
     found: list[Combination] = []
     body = sentence.body
     if isinstance(body, Coordination):
@@ -116,7 +116,7 @@ def _clause(found: list[Combination], clause: Clause, context: str, head: str = 
 
 
 def _nominal(found: list[Combination], nominal: Nominal, head: str) -> list[str]:
-    """The nouns that a nominal is about, after noting what meets inside it."""
+    """Return the nouns that a nominal is about, after adding the combinations inside it."""
     if isinstance(nominal, Gap):
         return [head]
     if isinstance(nominal, Pair):

@@ -18,6 +18,7 @@ from dragoman.inspection.plotting import has_missing_glyphs
 from dragoman.inspection.sentence_pair import piece_labels
 from dragoman.phrasebook import Example, generate
 from dragoman.system.atomic_files import atomic_write
+from dragoman.text.languages import language_name
 from dragoman.training.run import resume, train
 from dragoman.trees.bracketing import parse_tree
 from dragoman.trees.drawing import tree_svg, tree_text
@@ -27,13 +28,12 @@ __all__ = ["run_demo", "run_parsing_demo"]
 
 SPLIT_SIZES: Final = {"train": 60_000, "valid": 300, "test": 1000}
 TRANSLATIONS_SHOWN: Final = 6
-LANGUAGES: Final = {"de": "German", "ko": "Korean"}
 
 
 def run_demo(directory: Path, language: str = "de", steps: int | None = None) -> None:
     """Train on the phrasebook, score on its compositional test split, translate, draw attention."""
     files = {split: _write_pairs(directory, language, split) for split in SPLIT_SIZES}
-    _say_sizes(f"English-{LANGUAGES[language]} pairs")
+    _say_sizes(f"English-{language_name(language)} pairs")
     run = directory / "run"
     model = _train("phrasebook", files["train"], files["valid"], run, steps)
     translator = load(model)

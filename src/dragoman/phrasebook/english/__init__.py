@@ -1,1 +1,1 @@
-"""English: words, and sentences from meanings."""
+"""Here meanings become English sentences."""

@@ -1,9 +1,9 @@
-"""English sentences and their trees, from meanings."""
+"""English sentences and their trees are built from meanings."""
 
 from __future__ import annotations
 
 from dragoman.phrasebook.annotated_tree import Key, Leaf, Node, Tree, capitalise
-from dragoman.phrasebook.english import words as words
+from dragoman.phrasebook.english import words
 from dragoman.phrasebook.lexicon import NOUNS
 from dragoman.phrasebook.meaning import (
     Adjunct,
@@ -28,7 +28,7 @@ _WH_ADVERBS = {"where": "where", "when": "when", "why": "why"}
 
 
 def realise(sentence: Sentence) -> Tree:
-    """The English tree of a meaning."""
+    """Return the English tree of a meaning."""
     body = sentence.body
     if isinstance(body, Coordination):
         tree = _coordination(body)
@@ -57,7 +57,7 @@ def _coordination(body: Coordination) -> Node:
 
 
 def _clause(clause: Clause, head: NounPhrase | None = None) -> Node:
-    """A clause in its ordinary order; `head` is what the gap of a relative clause stands for."""
+    """Build a clause in its ordinary order; `head` is what a relative clause's gap stands for."""
     children: list[Tree] = []
     if clause.fronted == "time":
         children.append(_time(clause))
@@ -90,7 +90,7 @@ def _question(clause: Clause, mood: str) -> Node:
 
 
 def _verb_group(clause: Clause, agrees: str, *, inverted: bool) -> tuple[Leaf | None, list[Tree]]:
-    """The auxiliary, if any, and what follows it (in a question, what follows the subject)."""
+    """Return the auxiliary, if any, and what follows it, or in a question the subject."""
     finite, verb = (id(clause), "finite"), (id(clause), "verb")
     tag_now = "VBZ" if agrees == "one" else "VBP"
     negation = [Leaf("RB", "not", (id(clause), "negation"))] if clause.negated else []
@@ -133,7 +133,7 @@ def _verb_group(clause: Clause, agrees: str, *, inverted: bool) -> tuple[Leaf | 
 
 
 def _complements(clause: Clause) -> list[Tree]:
-    """Everything after the verb."""
+    """Build everything after the verb."""
     after: list[Tree] = []
     particle = "" if clause.verb == "be" else words.VERBS[clause.verb][3]
     target = clause.object
@@ -177,7 +177,7 @@ def _recipient_and_object(recipient: Nominal, target: Nominal | None) -> list[Tr
 
 
 def _nominal(nominal: Nominal | None, case: int) -> Node:
-    """A noun phrase; case 0 is the subject's, 1 the object's (they differ in pronouns)."""
+    """Build a noun phrase; case 0 is the subject's, 1 the object's (they differ in pronouns)."""
     if isinstance(nominal, Pronoun):
         return Node("NP", [Leaf("PRP", words.PRONOUNS[nominal.key][case], (id(nominal), "noun"))])
     if isinstance(nominal, Name):
@@ -216,7 +216,7 @@ def _noun_phrase(phrase: NounPhrase) -> Node:
 
 
 def _is_bare(phrase: NounPhrase) -> bool:
-    """Whether the phrase has no determiner: indefinite plurals and mass nouns."""
+    """Return whether the phrase has no determiner, as indefinite plurals and mass nouns."""
     return phrase.determiner == "a" and (phrase.plural or NOUNS[phrase.noun].mass)
 
 

@@ -1,4 +1,4 @@
-"""English words for the concepts of the lexicon."""
+"""This table has the English words for the concepts of the lexicon."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ LOCATIONS = {
 
 
 def plural(noun: str) -> str:
-    """The plural of a noun."""
+    """Return the plural of a noun."""
     if noun in PLURALS:
         return PLURALS[noun]
     if noun.endswith(("s", "x", "ch", "sh")) or noun in ("potato", "tomato"):

@@ -1,1 +1,1 @@
-"""German: words, their inflection, and sentences from meanings."""
+"""Here meanings become German sentences."""

@@ -1,4 +1,4 @@
-"""German inflection: articles, adjective endings, pronouns, finite verbs, prepositions."""
+"""German words are inflected here: articles, adjectives, nouns, pronouns and finite verbs."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ _AGREEMENT = {"i": 0, "one": 1, "many": 2}
 
 
 def determiner(word: str, case: str, gender: str) -> str:
-    """The form of a determiner: "the", "a", "no", "this", "every", "two", "three" or "many"."""
+    """Return a form of "the", "a", "no", "this", "every", "two", "three" or "many"."""
     if word == "the":
         return _DEFINITE[case][gender]
     if word == "a":
@@ -90,18 +90,18 @@ def determiner(word: str, case: str, gender: str) -> str:
 
 
 def possessive(owner: str, case: str, gender: str) -> str:
-    """The form of "mein", "unser", "sein" or "ihr"; unser- keeps its e (unseren, not unsren)."""
+    """Return a form of "mein", "unser", "sein" or "ihr"; unser- keeps its e (not unsren)."""
     return _POSSESSIVES[owner] + _EIN[case][gender]
 
 
 def adjective(word: str, declension: str, case: str, gender: str) -> str:
-    """An adjective with its "weak", "mixed" or "strong" ending."""
+    """Return an adjective with its "weak", "mixed" or "strong" ending."""
     endings = {"weak": _WEAK, "mixed": _MIXED, "strong": _STRONG}[declension]
     return STEMS.get(word, word) + endings[case][gender]
 
 
 def noun_form(key: str, case: str, plural: bool) -> str:
-    """A noun in its case and number."""
+    """Return a noun in its case and number."""
     noun = NOUNS[key]
     if not plural:
         return noun.plural if noun.weak and case != "nom" else noun.singular
@@ -111,12 +111,12 @@ def noun_form(key: str, case: str, plural: bool) -> str:
 
 
 def pronoun(key: str, case: str, antecedent: str | None) -> str:
-    """A personal pronoun; "it" takes the gender of the noun it stands for."""
+    """Return a personal pronoun; "it" takes the gender of the noun it stands for."""
     return _PRONOUNS[owner_key(key, antecedent)][_CASES[case]]
 
 
 def owner_key(key: str, antecedent: str | None) -> str:
-    """The pronoun that German uses: "it" becomes er, sie or es by the antecedent's gender."""
+    """Return the pronoun that German uses: "it" is he, she or it by the antecedent's gender."""
     if key != "it":
         return key
     assert antecedent is not None
@@ -124,12 +124,12 @@ def owner_key(key: str, antecedent: str | None) -> str:
 
 
 def relative_pronoun(case: str, gender: str) -> str:
-    """The relative pronoun: the definite article, but "denen" in the dative plural."""
+    """Return the relative pronoun: the definite article, but "denen" in the dative plural."""
     return "denen" if case == "dat" and gender == "p" else _DEFINITE[case][gender]
 
 
 def finite(word: GermanVerb | str, agrees: str) -> str:
-    """The finite form of a verb or of sein, haben, werden, war or a modal."""
+    """Return the finite form of a verb or of sein, haben, werden, war or a modal."""
     column = _AGREEMENT[agrees]
     if isinstance(word, str):
         return _SPECIAL[word][column]

@@ -1,4 +1,4 @@
-"""German noun phrases, pronouns and prepositional phrases."""
+"""German noun phrases, pronouns and prepositional phrases are built here."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from dragoman.phrasebook.annotated_tree import Key, Leaf, Node, Tree
-from dragoman.phrasebook.german import words as words
+from dragoman.phrasebook.german import words
 from dragoman.phrasebook.german.inflection import (
     CONTRACTIONS,
     adjective,
@@ -28,7 +28,7 @@ _DECLENSIONS = {"the": "weak", "this": "weak", "every": "weak", "a": "mixed", "n
 
 
 def gender_of(phrase: NounPhrase) -> str:
-    """The column of a declension table: m, f, n, or p for every plural."""
+    """Return the column of a declension table: m, f, n, or p for every plural."""
     return "p" if phrase.plural else words.NOUNS[phrase.noun].gender
 
 
@@ -38,7 +38,7 @@ def nominal(
     relative: RelativeClause | None,
     negation: Key | None = None,
 ) -> Node:
-    """A noun phrase in its case.
+    """Build a noun phrase in its case.
 
     `relative` builds the relative clause; None leaves it out, for the caller to place later. With
     `negation` the article is "kein".
@@ -89,7 +89,7 @@ def prepositional(
     case: str,
     relative: RelativeClause | None,
 ) -> Node:
-    """A preposition and its noun phrase, contracted where German does so (im, zum, vom)."""
+    """Build a preposition and its noun phrase, contracted where German does so (im, zum, vom)."""
     if isinstance(meaning, Pronoun) and _is_thing(meaning):
         # things are not referred to by preposition and pronoun: daran, darauf, davon
         word = ("dar" if preposition[0] in "aü" else "da") + preposition
@@ -113,21 +113,21 @@ def _is_thing(meaning: Pronoun) -> bool:
 
 
 def _government(adjunct: Adjunct, noun: str) -> tuple[str, str]:
-    """The preposition of an adjunct and the case it governs."""
+    """Return the preposition of an adjunct and the case it governs."""
     if adjunct.relation in words.PREPOSITIONS:
         return words.PREPOSITIONS[adjunct.relation]
     return words.PLACES.get(noun, words.INSIDE)[adjunct.relation]
 
 
 def adjunct_phrase(adjunct: Adjunct) -> Node:
-    """Where, where to, where from, with whom, for whom."""
+    """Build a phrase that says where, where to, where from, with whom or for whom."""
     noun = adjunct.noun.noun if isinstance(adjunct.noun, NounPhrase) else ""
     preposition, case = _government(adjunct, noun)
     return prepositional(preposition, (id(adjunct), "preposition"), adjunct.noun, case, None)
 
 
 def relative_word(head: NounPhrase, clause: Clause, place: str | Adjunct) -> Node:
-    """The relative pronoun in a case, or with the preposition of the adjunct it stands in."""
+    """Build the relative pronoun in a case, or with the preposition of its adjunct."""
     key = (id(clause), "relative")
     if isinstance(place, str):
         return Node("WHNP", [Leaf("PRELS", relative_pronoun(place, gender_of(head)), key)])

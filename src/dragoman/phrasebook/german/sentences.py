@@ -1,4 +1,4 @@
-"""German sentences and their trees, from meanings.
+"""German sentences and their trees are built from meanings.
 
 A German clause has a frame: the finite verb and, far from it, the rest of the verb (participle,
 infinitive, separable prefix). `_Frame` gathers those pieces and `_clause` orders them: second
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from dragoman.phrasebook.annotated_tree import PUNCTUATION, Key, Leaf, Node, Tree, capitalise
-from dragoman.phrasebook.german import words as words
+from dragoman.phrasebook.german import words
 from dragoman.phrasebook.german.inflection import finite
 from dragoman.phrasebook.german.noun_phrases import (
     adjunct_phrase,
@@ -40,7 +40,7 @@ Order: TypeAlias = Literal["second", "inverted", "first", "final"]
 
 
 def realise(sentence: Sentence) -> Tree:
-    """The German tree of a meaning."""
+    """Return the German tree of a meaning."""
     body = sentence.body
     if isinstance(body, Coordination):
         tree = _coordination(body)
@@ -64,7 +64,7 @@ def _holds_clause(clause: Clause) -> bool:
 
 
 def _drop_spare_commas(node: Node, following: str) -> str:
-    """Clauses are set between commas; drop the one that comes before other punctuation."""
+    """Drop a clause's comma where it comes before other punctuation."""
     kept: list[Tree] = []
     for child in reversed(node.children):
         if isinstance(child, Node):
@@ -120,7 +120,7 @@ def _question(clause: Clause, mood: str) -> Node:
 
 @dataclass(slots=True)
 class _Frame:
-    """The verb of a clause: what is finite, and what stands at the end."""
+    """Hold the verb of a clause: what is finite, and what stands at the end."""
 
     finite: Leaf
     end: list[Leaf] = field(default_factory=list)
@@ -154,7 +154,7 @@ def _frame(clause: Clause, agrees: str, *, final: bool) -> _Frame:
 
 
 def _clause(clause: Clause, order: Order, head: NounPhrase | None = None) -> Node:
-    """A clause without what comes before its verb in second place, unless that is the subject."""
+    """Build a clause without what comes before its verb in second place, but for the subject."""
     final = order == "final"
     frame = _frame(clause, agreement(clause.subject, head), final=final)
     middle, after = _middle(clause, closed=final or bool(frame.end))
@@ -181,7 +181,7 @@ def _complement(clause: Clause, complement: Clause) -> Node:
 
 
 def _relative(head: NounPhrase) -> Node:
-    """The relative clause of a noun; its pronoun agrees with the noun and has a case of its own."""
+    """Build a noun's relative clause, whose pronoun agrees with it and has a case of its own."""
     clause = head.relative
     assert clause is not None
     verb = words.VERBS[clause.verb]
@@ -199,7 +199,7 @@ def _relative(head: NounPhrase) -> Node:
 
 
 def _middle(clause: Clause, *, closed: bool) -> tuple[list[Tree], list[Tree]]:
-    """What stands between the subject and the end of the verb, and what follows that end.
+    """Build what stands between the subject and the end of the verb, and what follows that end.
 
     Pronouns come first, then a definite recipient, time, an indefinite recipient, a definite
     object, "nicht", place, manner, direction, an indefinite object. With "nicht" or "nie" the time

@@ -1,4 +1,4 @@
-"""German words for the concepts of the lexicon, with their inflection."""
+"""This table has the German words for the concepts of the lexicon, with their inflection."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["ADJECTIVES", "NOUNS", "VERBS", "GermanNoun", "GermanVerb"]
 
 @dataclass(frozen=True, slots=True)
 class GermanNoun:
-    """Gender (m, f or n), singular and plural; weak nouns take -(e)n beside the nominative."""
+    """Hold gender (m, f or n), singular and plural; weak nouns take -(e)n but in the nominative."""
 
     gender: str
     singular: str
@@ -19,7 +19,7 @@ class GermanNoun:
 
 @dataclass(frozen=True, slots=True)
 class GermanVerb:
-    """The forms of a verb, the case or preposition of its object, and its perfect's auxiliary."""
+    """Hold a verb's forms, the case or preposition of its object, and its perfect's auxiliary."""
 
     infinitive: str  # without the separable prefix
     third: str  # er …, she …
@@ -31,7 +31,7 @@ class GermanVerb:
 
     @property
     def first(self) -> str:
-        """The form of "ich"."""
+        """Return the form of "ich"."""
         return self.infinitive.removesuffix("n").removesuffix("e") + "e"
 
 

@@ -1,1 +1,1 @@
-"""Korean: words, their forms, and sentences from meanings."""
+"""Here meanings become Korean sentences."""

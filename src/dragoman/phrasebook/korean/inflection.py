@@ -1,4 +1,4 @@
-"""The rules of Korean word forms: particles and conjugation, by the arithmetic of Hangul.
+"""Korean words get their particles and endings by the arithmetic of Hangul.
 
 A written syllable is an initial, a vowel and perhaps a final. Unicode numbers all 11,172 of them
 in order, so that a syllable can be taken apart and put together by division and remainder.
@@ -18,7 +18,7 @@ _FINALS = (" ", *"ㄱㄲㄳㄴㄵㄶㄷㄹㄺㄻㄼㄽㄾㄿㅀㅁㅂㅄㅅㅆ�
 
 
 def _split(syllable: str) -> tuple[int, str, str]:
-    """The number of the initial, the vowel and the final (a space if there is none)."""
+    """Return the number of the initial, the vowel and the final (a space if there is none)."""
     number, final_number = divmod(ord(syllable) - _FIRST, 28)
     initial, vowel = divmod(number, 21)
     return initial, _VOWELS[vowel], _FINALS[final_number]
@@ -30,12 +30,12 @@ def _join(initial: int, vowel: str, final_consonant: str = " ") -> str:
 
 
 def final(word: str) -> str:
-    """The consonant that closes the last syllable; a space if it is open."""
+    """Return the consonant that closes the last syllable, or a space if it is open."""
     return _split(word[-1])[2]
 
 
 def with_final(word: str, consonant: str) -> str:
-    """The word with another final consonant; a space opens the syllable."""
+    """Return the word with another final consonant; a space opens the syllable."""
     initial, vowel, _ = _split(word[-1])
     return word[:-1] + _join(initial, vowel, consonant)
 
@@ -58,7 +58,7 @@ _PARTICLES = {
 
 @functools.cache
 def mark(word: str, case: str) -> str:
-    """A noun with the particle of a case: 왕은, 여자는; 숲으로, 학교로 and 교실로."""
+    """Return a noun with the particle of a case: 왕은, 여자는; 숲으로, 학교로 and 교실로."""
     if not case:
         return word
     closing = final(word)
@@ -78,7 +78,7 @@ Ending: TypeAlias = Literal[
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stem:
-    """What is conjugated: 먹 of 먹다, and how it departs from the rules.
+    """Hold what is conjugated, 먹 of 먹다, and how it departs from the rules.
 
     `irregular` is the letter that Korean grammars name the class by: ㅂ, ㄷ, ㅎ or 르. Stems in
     ㄹ and ㅡ need no mark, nor does 하다: all of them change alike. "existence" is 있다 and 없다,
@@ -98,7 +98,7 @@ _PLAIN = {"and": "고", "but": "지만", "because": "기", "hope": "기를", "no
 
 @functools.cache
 def conjugate(stem: Stem, ending: Ending, tense: Tense = "present") -> str:
-    """One form of a verb, adjective or copula."""
+    """Return one form of a verb, adjective or copula."""
     if ending == "must":
         return _infinitive(stem) + "야"
     if ending == "infinitive":
@@ -115,7 +115,7 @@ def conjugate(stem: Stem, ending: Ending, tense: Tense = "present") -> str:
 
 
 def _past(stem: str, ending: Ending) -> str:
-    """Forms in -았/었-, the same for all kinds."""
+    """Return a form in -았/었-, the same for all kinds."""
     endings = {"statement": "습니다", "question": "습니까", "attribute": "던", "quotation": "다"}
     endings |= {"whether": "는지", "although": "는데도", "if": "으면", **_PLAIN}
     return stem + endings[ending]
@@ -147,7 +147,7 @@ def _present(stem: Stem, ending: Ending) -> str:
 
 
 def _attach(stem: Stem, ending: str) -> str:
-    """The stem before -(으)ㄴ, -(으)ㄹ or -(으)면."""
+    """Return the stem with -(으)ㄴ, -(으)ㄹ or -(으)면."""
     word = stem.text
     if stem.irregular == "ㅂ":
         word = with_final(word, " ") + "우"
@@ -168,7 +168,7 @@ _CONTRACTIONS = {
 
 
 def _infinitive(stem: Stem) -> str:
-    """The stem with 아 or 어, which vowel harmony chooses."""
+    """Return the stem with 아 or 어, which vowel harmony chooses."""
     word = stem.text
     if stem.kind == "copula":
         return word + "어"

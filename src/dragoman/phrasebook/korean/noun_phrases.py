@@ -1,4 +1,4 @@
-"""Korean noun phrases and pronouns, with their particles.
+"""Korean noun phrases and pronouns are built here, with their particles.
 
 Only the last word of a phrase carries a particle. Before the noun stand, in this order, a relative
 clause, 이, 모든 or the owner, and an adjective; a number follows it with its counter: 학생 두 명이.
@@ -11,7 +11,7 @@ from collections.abc import Callable, Container
 from typing import TypeAlias
 
 from dragoman.phrasebook.annotated_tree import Key, Leaf, Node, Tree
-from dragoman.phrasebook.korean import words as words
+from dragoman.phrasebook.korean import words
 from dragoman.phrasebook.korean.inflection import conjugate, mark
 from dragoman.phrasebook.lexicon import NAMES, NOUNS
 from dragoman.phrasebook.meaning import (
@@ -48,7 +48,7 @@ _DEFINITE = ("the", "this", "own", "every")
 
 
 def pronoun_for(nominal: Nominal, head: NounPhrase | None = None) -> PronounKey | None:
-    """The English pronoun that would refer to a nominal; a gap is its head."""
+    """Return the English pronoun that would refer to a nominal; a gap is its head."""
     if isinstance(nominal, Gap) and head is not None:
         nominal = head
     if isinstance(nominal, NounPhrase):
@@ -61,7 +61,7 @@ def pronoun_for(nominal: Nominal, head: NounPhrase | None = None) -> PronounKey 
 
 
 def noun_of(nominal: Nominal | None, head: NounPhrase | None = None) -> str:
-    """The noun that decides between words: pronouns and names mean people, "what" nothing."""
+    """Return the noun that decides between words; pronouns and names mean people."""
     if isinstance(nominal, Gap) and head is not None:
         nominal = head
     if isinstance(nominal, NounPhrase):
@@ -73,7 +73,7 @@ def noun_of(nominal: Nominal | None, head: NounPhrase | None = None) -> str:
 
 
 def _variant(table: Container[str], key: str, noun: str) -> str:
-    """The entry "key/noun" or "key/kind" of a table if it has one, else "key"."""
+    """Return the entry "key/noun" or "key/kind" of a table if it has one, else "key"."""
     kinds = sorted(NOUNS[noun].kinds) if noun else ()
     for special in (noun, *kinds):
         if f"{key}/{special}" in table:
@@ -83,25 +83,25 @@ def _variant(table: Container[str], key: str, noun: str) -> str:
 
 @functools.cache
 def adjective_for(key: str, noun: str) -> words.KoreanAdjective:
-    """The adjective that says this of that noun: an old man and an old house differ."""
+    """Return the adjective that says this of that noun: an old man and an old house differ."""
     return words.ADJECTIVES[_variant(words.ADJECTIVES, key, noun)]
 
 
 @functools.cache
 def verb_for(key: str, noun: str) -> words.KoreanVerb:
-    """The verb that does this to that noun: clothes are washed in one word, dogs in another."""
+    """Return the verb that does this to that noun: clothes and dogs are washed in two words."""
     return words.VERBS[_variant(words.VERBS, key, noun)]
 
 
 @functools.cache
 def _attribute(key: str, noun: str) -> tuple[str, ...]:
-    """The words of an adjective before a noun."""
+    """Return the words of an adjective before a noun."""
     entry = adjective_for(key, noun)
     return entry.attribute or (*entry.before, conjugate(entry.stem, "attribute"))
 
 
 def is_definite(nominal: Nominal) -> bool:
-    """Whether the hearer knows who is meant; such subjects become topics."""
+    """Return whether the hearer knows who is meant; such subjects become topics."""
     if isinstance(nominal, Pair):
         return is_definite(nominal.first) or is_definite(nominal.second)
     if isinstance(nominal, NounPhrase):
@@ -116,7 +116,7 @@ def phrase_in(
     *keys: Key,
     owner: PronounKey | None = None,
 ) -> Node:
-    """A nominal in a case.
+    """Build a nominal in a case.
 
     `keys` belong to the word that expresses the case. A possessive pronoun that matches `owner`,
     the subject's, becomes 자기, "one's own".
@@ -153,7 +153,7 @@ def _pronoun(nominal: Nominal, case: str) -> str:
 
 
 def reflexive(pronoun: Pronoun, case: str) -> Node:
-    """A pronoun that means the subject of the clause around its own: 자기가, 제가."""
+    """Build a pronoun that means the subject of the clause around its own: 자기가, 제가."""
     if pronoun.key in ("i", "we"):
         word = _pronoun(pronoun, case)
     else:
@@ -162,7 +162,7 @@ def reflexive(pronoun: Pronoun, case: str) -> Node:
 
 
 def _it(pronoun: Pronoun, case: str, keys: tuple[Key, ...]) -> Node:
-    """ "It": 그것 of things, 그곳 of places; an animal is named again, 그 개."""
+    """Build "it": 그것 of things, 그곳 of places; an animal is named again, 그 개."""
     assert pronoun.antecedent is not None
     key, kinds = (id(pronoun), "noun"), NOUNS[pronoun.antecedent].kinds
     if "animal" in kinds:
@@ -213,7 +213,7 @@ def _adjective(phrase: NounPhrase, adjective: str) -> Tree:
 
 
 def _is_marked_plural(phrase: NounPhrase) -> bool:
-    """Whether 들 is said: of people and animals, and of things after "these"."""
+    """Return whether 들 is said: of people and animals, and of things after "these"."""
     if not phrase.plural:
         return False
     kinds = NOUNS[phrase.noun].kinds

@@ -1,4 +1,4 @@
-"""The Korean predicate: a chain of words at the end of the clause.
+"""A Korean predicate is a chain of words at the end of the clause.
 
 The chain begins with what the clause is about (먹을) and ends with the word that carries tense,
 style and the link to another clause (수 있습니다, 것이라고, 않기 때문에).
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from dragoman.phrasebook.annotated_tree import Key, Leaf, Node, Tree
-from dragoman.phrasebook.korean import words as words
+from dragoman.phrasebook.korean import words
 from dragoman.phrasebook.korean.inflection import Ending, Stem, Tense, conjugate
 from dragoman.phrasebook.korean.noun_phrases import adjective_for, noun_of, verb_for
 from dragoman.phrasebook.meaning import Clause, Gap, Nominal, NounPhrase, Pronoun
@@ -36,14 +36,14 @@ _NOT = {
 
 @dataclass(slots=True)
 class Predicate:
-    """The main word with what always stands before it, and the words that follow it."""
+    """Hold the main word with what always stands before it, and the words that follow it."""
 
     main: list[Tree]
     auxiliaries: list[Leaf]
 
 
 def verb_of(clause: Clause, head: NounPhrase | None) -> words.KoreanVerb:
-    """The verb that suits the object, or the goal: 달리다, but 공원으로 달려가다."""
+    """Return the verb that suits the object, or the goal: 달리다, but 공원으로 달려가다."""
     directed = clause.adjunct is not None and clause.adjunct.relation == "goal"
     if directed and f"{clause.verb}/goal" in words.VERBS:
         return words.VERBS[f"{clause.verb}/goal"]
@@ -51,7 +51,7 @@ def verb_of(clause: Clause, head: NounPhrase | None) -> words.KoreanVerb:
 
 
 class _Chain:
-    """Grows a predicate word by word; the last stem waits for its ending."""
+    """Build a predicate word by word; the last stem waits for its ending."""
 
     def __init__(self, stem: Stem, tag: str, *keys: Key) -> None:
         self.leaves: list[Leaf] = []
@@ -64,7 +64,7 @@ class _Chain:
         return self
 
     def on(self, stem: Stem, *keys: Key) -> _Chain:
-        """Wait with an auxiliary stem."""
+        """Go on with an auxiliary stem, which waits for its ending."""
         self.stem, self.tag, self.keys = stem, "VX", keys
         return self
 
@@ -92,7 +92,7 @@ def predicate(
     dropped: tuple[Key, ...] = (),
     past: bool = True,
 ) -> Predicate:
-    """The predicate of a clause.
+    """Build the predicate of a clause.
 
     `subject` is who the subject is, when it is a pronoun; `dropped` are the marks of a subject
     that Korean leaves out. `past=False` says a past in the present, under a verb in the past.
@@ -146,7 +146,7 @@ def _start(clause: Clause, head: NounPhrase | None, subject: Nominal) -> tuple[_
 
 
 def _know(chain: _Chain, clause: Clause) -> None:
-    """Knowing is a state, 알고 있다; not knowing has a verb of its own, 모르다."""
+    """Say "know" as a state, 알고 있다; not knowing has a verb of its own, 모르다."""
     finite = (id(clause), "finite")
     if clause.negated:
         chain.stem = _NOT_KNOW

@@ -1,4 +1,4 @@
-"""Korean sentences and their trees, from meanings.
+"""Korean sentences and their trees are built from meanings.
 
 The predicate comes last, and everything that depends on something comes before it: relative
 clauses before nouns, subordinate clauses before main ones. Korean thus says some things earlier
@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from dragoman.phrasebook.annotated_tree import Key, Leaf, Node, Tree
-from dragoman.phrasebook.korean import words as words
+from dragoman.phrasebook.korean import words
 from dragoman.phrasebook.korean.inflection import mark
 from dragoman.phrasebook.korean.noun_phrases import is_definite, phrase_in, pronoun_for, reflexive
 from dragoman.phrasebook.korean.predicates import Form, predicate, verb_of
@@ -39,7 +39,7 @@ _STATES = ("be", "love", "know")
 
 @dataclass(slots=True)
 class _Reference:
-    """Who is meant, and how it is said.
+    """Say who is meant, and how it is said.
 
     `subject` is whom the subject, a pronoun, refers to. `dropped` leaves the subject out: it is
     said elsewhere. `instead` maps the id of a nominal to the one that is said in its place.
@@ -54,7 +54,7 @@ _PLAIN = _Reference()
 
 
 def realise(sentence: Sentence) -> Tree:
-    """The Korean tree of a meaning."""
+    """Return the Korean tree of a meaning."""
     body = sentence.body
     if isinstance(body, Coordination):
         tree = _subordination(body) if body.subordinate else _coordination(body)
@@ -80,7 +80,7 @@ def _coordination(body: Coordination) -> Node:
 
 
 def _subordination(body: Coordination) -> Node:
-    """The topic, the subordinate clause, the rest; a fronted clause comes before the topic.
+    """Build the topic, the subordinate clause, the rest; a fronted clause precedes the topic.
 
     A subject that both clauses share is said once, first.
     """
@@ -105,7 +105,7 @@ def _subordination(body: Coordination) -> Node:
 
 
 def _same_subject(earlier: Clause, later: Clause) -> Nominal | None:
-    """The earlier subject, if the later one is a pronoun that can refer to it."""
+    """Return the earlier subject, if the later one is a pronoun that can refer to it."""
     subject, pronoun = earlier.subject, later.subject
     if not isinstance(pronoun, Pronoun) or pronoun_for(subject) != pronoun.key:
         return None
@@ -134,7 +134,7 @@ def _exchange(main: Clause, dependent: Clause) -> dict[int, Nominal]:
 
 
 def _subject_case(clause: Clause) -> str:
-    """The case of a main subject.
+    """Return the case of a main subject.
 
     It is the topic if it is known, if it is said what it does always or never, and before a clause
     that has a subject itself.
@@ -167,7 +167,7 @@ def _clause(
     mood: str = "",
     past: bool = True,
 ) -> Node:
-    """A clause; `link` are the marks of what ties it to the rest, which its last word expresses."""
+    """Build a clause; `link` are the keys of what ties it to the rest, on its last word."""
     front: list[Tree] = []
     if clause.fronted == "time":
         front.append(_time(clause))
@@ -207,7 +207,7 @@ def _relative(head: NounPhrase) -> Node:
 def _middle(
     clause: Clause, reference: _Reference, head: NounPhrase | None, mood: str
 ) -> list[Tree]:
-    """What stands between the subject and the predicate."""
+    """Build what stands between the subject and the predicate."""
     middle: list[Tree] = []
     if mood in _QUESTION_ADVERBS:
         word = Leaf("ADV", _QUESTION_ADVERBS[mood], (id(clause), "wh"))
@@ -250,7 +250,7 @@ def _object(clause: Clause, reference: _Reference, head: NounPhrase | None) -> l
 
 
 def _adjunct(clause: Clause, reference: _Reference, head: NounPhrase | None) -> list[Tree]:
-    """Where, where to, where from, with whom, for whom."""
+    """Build a phrase that says where, where to, where from, with whom or for whom."""
     adjunct = clause.adjunct
     assert adjunct is not None
     key = (id(adjunct), "preposition")
@@ -297,7 +297,7 @@ def _time(clause: Clause) -> Node:
 
 
 def _complement(clause: Clause, content: Clause) -> Node:
-    """What is said, thought, asked; its subject is 자기 if it is the one who says so."""
+    """Build what is said, thought or asked; its subject is 자기 if it is who says so."""
     form = _COMPLEMENTS.get(clause.verb, "that")
     # past under past: a state is said as it was then, in the present; so is what was hoped
     past = not (clause.tense == "past" and (content.verb in _STATES or form == "hope"))

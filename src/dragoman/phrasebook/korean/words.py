@@ -1,4 +1,4 @@
-"""Korean words for the concepts of the lexicon."""
+"""This table has the Korean words for the concepts of the lexicon."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["ADJECTIVES", "NOUNS", "VERBS", "KoreanAdjective", "KoreanNoun", "Kor
 
 @dataclass(frozen=True, slots=True)
 class KoreanNoun:
-    """A noun and the word it is counted with."""
+    """Hold a noun and the word it is counted with."""
 
     word: str
     counter: str
@@ -19,7 +19,7 @@ class KoreanNoun:
 
 @dataclass(frozen=True, slots=True)
 class KoreanVerb:
-    """A verb, the words that always stand before it, and the cases of what it takes."""
+    """Hold a verb, the words that always stand before it, and the cases of what it takes."""
 
     stem: Stem
     before: tuple[str, ...] = ()  # 잠에서 깨다
@@ -30,7 +30,7 @@ class KoreanVerb:
 
 @dataclass(frozen=True, slots=True)
 class KoreanAdjective:
-    """A predicate, and the words before a noun, where they are not simply its attribute form."""
+    """Hold a predicate, and the words before a noun where they are not its attribute form."""
 
     stem: Stem
     before: tuple[str, ...] = ()  # 나이가 많다

@@ -23,7 +23,7 @@ from dragoman.phrasebook.korean.words import NOUNS as KOREAN_NOUNS
 from dragoman.phrasebook.korean.words import VERBS as KOREAN_VERBS
 from dragoman.phrasebook.lexicon import ADJECTIVES, NOUNS, VERBS
 from dragoman.phrasebook.meaning import Pronoun, Sentence
-from dragoman.phrasebook.sentence_sampling import Sampler
+from dragoman.phrasebook.sentence_sampling import SentenceSampler
 
 # -- particles and conjugation ---------------------------------------------------------------------
 
@@ -134,7 +134,7 @@ def test_the_stream_is_the_same_on_every_machine_and_python() -> None:
 
 
 def test_no_english_text_has_two_korean_ones_over_thirty_thousand_meanings() -> None:
-    sampler = Sampler(Random("ambiguity"))
+    sampler = SentenceSampler(Random("ambiguity"))
     translation: dict[str, str] = {}
     for _ in range(30_000):
         meaning = sampler.sentence()
@@ -146,7 +146,7 @@ def test_no_english_text_has_two_korean_ones_over_thirty_thousand_meanings() -> 
 
 def test_korean_uses_nothing_that_the_english_text_does_not_show() -> None:
     """Whom "he", "she" or "they" was drawn for is such a thing; Korean must guess by rule."""
-    sampler = Sampler(Random("hidden"))
+    sampler = SentenceSampler(Random("hidden"))
     hidden = 0
     for _ in range(4_000):
         meaning = sampler.sentence()
