@@ -61,7 +61,7 @@ def _fraction(section: str, settings: object, *names: str) -> None:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TokenizerConfig:
-    """How text becomes pieces: one SentencePiece model shared by both languages."""
+    """These settings say how text becomes pieces of one SentencePiece model for both languages."""
 
     kind: Literal["bpe", "unigram"] = "bpe"
     """The algorithm: byte-pair encoding as in the paper, or a unigram language model."""
@@ -88,12 +88,12 @@ class TokenizerConfig:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DataConfig:
-    """Which pairs are kept, and how sentences are laid out in batches."""
+    """These settings say which pairs are kept, and how sentences are laid out in batches."""
 
     task: Literal["translation", "parsing"] = "translation"
     """What the pairs are: sentences and their translations, or sentences and their trees."""
     languages: tuple[str, ...] = ()
-    """ISO codes of source and target, for the model's card; file names like corpus.en tell them."""
+    """ISO codes of source and target; by default taken from file names like corpus.en."""
     max_length: int = 200
     """Pairs with a side of more pieces than this are dropped; translation splits longer lines."""
     max_ratio: float = 4.0
@@ -126,7 +126,7 @@ class DataConfig:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TreesConfig:
-    """How trees become sequences of actions; of no meaning to a translator."""
+    """These settings say how trees become sequences of actions; a translator ignores them."""
 
     linearization: Literal["brackets", "in-order", "bottom-up"] = "in-order"
     """A constituent is named before its children (§6.3), after the first, or after the last."""
@@ -144,7 +144,7 @@ class TreesConfig:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ModelConfig:
-    """The model: the defaults are the paper's base Transformer (§3, Table 3)."""
+    """These settings make the model; the defaults are the paper's base Transformer (§3, Table 3)."""
 
     architecture: Literal[
         "transformer", "feed-forward", "recurrent", "gnmt", "convs2s", "bytenet"
@@ -249,7 +249,7 @@ def _nearest_divisor(number: int, wanted: int) -> int:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TrainingConfig:
-    """The optimiser, the schedule, and what is written when (§5)."""
+    """These settings choose the optimiser, the schedule, and what is written when (§5)."""
 
     steps: int = 100_000
     """Optimiser steps; the run may end earlier by `patience` or `minutes`."""
@@ -365,7 +365,7 @@ class TrainingConfig:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SearchConfig:
-    """How a translation is found (§6.1)."""
+    """These settings say how a translation is found (§6.1)."""
 
     beam: int = 4
     """Hypotheses kept at each step; 1 is greedy."""

@@ -216,7 +216,7 @@ START = Position()
 
 
 class Batches:
-    """The batches of a store, epoch after epoch.
+    """Yield the batches of a store, epoch after epoch.
 
     Every batch has the shape (R, S, T): R rows, `multiple_of` dividing R; the side with more
     pieces has rows of `row_length`, the other shorter ones in proportion. Every pair comes once
