@@ -22,7 +22,7 @@ def test_a_twin_gives_gradients_and_takes_weights(kind: type[Adam], device: torc
     bf16_copy = Bf16Copy(fast)
     training = TrainingConfig(weight_decay=0.01)
     ours, theirs = kind(fast, training, bf16_copy), kind(plain, training)
-    assert ours.state_tensors().keys() == theirs.tensors().keys()
+    assert ours.state_tensors().keys() == theirs.state_tensors().keys()
     for step in range(1, 4):
         for copy, parameter in zip(bf16_copy.model.parameters(), plain.parameters(), strict=True):
             copy.grad = torch.randn_like(parameter).to(copy.dtype)
@@ -35,7 +35,9 @@ def test_a_twin_gives_gradients_and_takes_weights(kind: type[Adam], device: torc
         for (name, mine), other in zip(fast.named_parameters(), plain.parameters(), strict=True):
             torch.testing.assert_close(mine, other, atol=2e-5, rtol=1e-4, msg=name)
     for name, tensor in ours.state_tensors().items():
-        torch.testing.assert_close(tensor, theirs.state_tensors()[name], atol=2e-5, rtol=1e-4, msg=name)
+        torch.testing.assert_close(
+            tensor, theirs.state_tensors()[name], atol=2e-5, rtol=1e-4, msg=name
+        )
     for copy, parameter in zip(bf16_copy.model.parameters(), fast.parameters(), strict=True):
         torch.testing.assert_close(copy.float(), parameter, atol=1e-6, rtol=2**-7)
 
