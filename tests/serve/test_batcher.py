@@ -17,7 +17,7 @@ import dragoman
 from dragoman.errors import ModelError
 from dragoman.inference.cpu import kernel_library
 from dragoman.inference.cpu.continuous_batching import ContinuousBatch
-from dragoman.serve.batcher import MAX_STREAMS, BatchedEngine, Batcher
+from dragoman.serve.batcher import MAX_BATCHES, BatchedEngine, Batcher
 from dragoman.serve.errors import ServiceError
 from dragoman.serve.limits import RequestContext
 from dragoman.serve.metrics import Metrics
@@ -183,8 +183,10 @@ def test_a_worker_that_fails_answers_and_goes_on(
     status: int,
 ) -> None:
     service = served(threads=1)
-    made, stream = [], BatchedEngine.stream
-    monkeypatch.setattr(BatchedEngine, "stream", lambda *args: made.append(args) or stream(*args))
+    made, start_batch = [], BatchedEngine.start_batch
+    monkeypatch.setattr(
+        BatchedEngine, "start_batch", lambda *args: made.append(args) or start_batch(*args)
+    )
     want = run(service, SENTENCES[:3])
 
     def fail(self: ContinuousBatch) -> Any:
@@ -228,7 +230,7 @@ def test_no_memory_for_a_new_kind_of_search_is_503(
         raise MemoryError
 
     with monkeypatch.context() as patch:
-        patch.setattr(BatchedEngine, "stream", fail)
+        patch.setattr(BatchedEngine, "start_batch", fail)
         with pytest.raises(ServiceError) as refusal:
             run(service, ["the dog"], beam=2)
         assert refusal.value.status_code == 503
@@ -240,19 +242,19 @@ def test_many_kinds_of_search_do_not_pile_up(
     served: Callable[..., Service], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: list[weakref.ref[ContinuousBatch]] = []
-    stream = BatchedEngine.stream
+    start_batch = BatchedEngine.start_batch
 
     def noted(self: BatchedEngine, options: Any) -> ContinuousBatch:
-        found = stream(self, options)
+        found = start_batch(self, options)
         made.append(weakref.ref(found))
         return found
 
-    monkeypatch.setattr(BatchedEngine, "stream", noted)
+    monkeypatch.setattr(BatchedEngine, "start_batch", noted)
     service = served(threads=1)
-    for extra in range(MAX_STREAMS + 8):
+    for extra in range(MAX_BATCHES + 8):
         assert run(service, ["the dog"], beam=1, max_extra=extra)
-    assert len(made) == MAX_STREAMS + 8
-    assert sum(one() is not None for one in made) <= MAX_STREAMS
+    assert len(made) == MAX_BATCHES + 8
+    assert sum(one() is not None for one in made) <= MAX_BATCHES
 
 
 def test_a_closed_batcher_refuses() -> None:

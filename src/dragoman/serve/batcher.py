@@ -24,7 +24,7 @@ from dragoman.trees.grammar import SentencesToParse
 
 __all__ = ["BatchedEngine", "Batcher"]
 
-MAX_STREAMS: Final = 12
+MAX_BATCHES: Final = 12
 """How many kinds of search a worker keeps memory for at a time."""
 
 Kind = tuple["BatchedEngine", SearchOptions]
@@ -92,33 +92,33 @@ class _Sentence(NamedTuple):
 
 
 class _Batch:
-    """Hold a running stream, and which sentences are in it."""
+    """Hold a batch of the engine, and whose sentences are in it."""
 
     def __init__(self, kind: Kind) -> None:
         engine, options = kind
         self.name = engine.name
-        self.stream: ContinuousBatch = engine.start_batch(options)
+        self.engine_batch: ContinuousBatch = engine.start_batch(options)
         self.running: dict[int, _Sentence] = {}
-        """The sentences in the stream, by the numbers they have there."""
+        """The sentences in the batch, by the numbers they have there."""
         self._shares: Counter[_Search] = Counter()
 
     def has_room(self, search: _Search, joining: Sequence[_Sentence]) -> bool:
         """Say whether one more sentence of a search may join, after those joining now."""
-        if len(joining) >= self.stream.free_slots:
+        if len(joining) >= self.engine_batch.free_slots:
             return False
         share = self._shares[search] + sum(one.search is search for one in joining)
-        return share < self.stream.slots_per_client
+        return share < self.engine_batch.slots_per_client
 
     def join(self, sentences: Sequence[_Sentence], numbers: Iterable[int]) -> None:
-        """Add sentences to the stream."""
+        """Add sentences to the batch."""
         numbered = list(zip(sentences, numbers, strict=False))
-        self.stream.admit([(number, sentence.ids) for sentence, number in numbered])
+        self.engine_batch.admit([(number, sentence.ids) for sentence, number in numbered])
         for sentence, number in numbered:
             self.running[number] = sentence
             self._shares[sentence.search] += 1
 
     def remove(self, number: int) -> _Sentence:
-        """Forget a sentence that has left the stream, and return it."""
+        """Forget a sentence that has left the batch, and return it."""
         sentence = self.running.pop(number)
         self._shares[sentence.search] -= 1
         if not self._shares[sentence.search]:
@@ -236,7 +236,7 @@ class Batcher:
     ) -> _Batch | None:
         """Return the batch a search belongs to, or None while there are too many kinds."""
         if search.kind not in batches:
-            if len(batches) >= MAX_STREAMS:
+            if len(batches) >= MAX_BATCHES:
                 idle = [k for k, batch in batches.items() if not (batch.running or taken.get(k))]
                 if not idle:
                     return None
@@ -250,7 +250,7 @@ class Batcher:
         metrics, running = self._metrics, self._metrics.running.labels(batch.name)
         for number in [n for n, one in batch.running.items() if not one.search.is_wanted]:
             search = batch.remove(number).search
-            batch.stream.cancel(number)
+            batch.engine_batch.cancel(number)
             search.fail(search.context.error())
             running.dec()
             metrics.abandoned.inc()
@@ -262,8 +262,8 @@ class Batcher:
                 metrics.wait.observe(now - sentence.search.since)
         if not batch.running:
             return
-        metrics.fill.labels(batch.name).observe(len(batch.running) / batch.stream.slots)
-        for number, hypotheses in batch.stream.step():
+        metrics.fill.labels(batch.name).observe(len(batch.running) / batch.engine_batch.slots)
+        for number, hypotheses in batch.engine_batch.step():
             search, place, _ = batch.remove(number)
             if search.context.on_tokens is not None:
                 search.context.on_tokens(place, hypotheses[0].ids)
@@ -271,7 +271,7 @@ class Batcher:
             running.dec()
         for number, (search, place, _) in batch.running.items():
             if search.context.on_tokens is not None:
-                search.context.on_tokens(place, batch.stream.agreed_prefix(number))
+                search.context.on_tokens(place, batch.engine_batch.agreed_prefix(number))
 
     def _fail_batch(
         self, batch: _Batch, error: Exception, joining: Sequence[_Sentence] = ()

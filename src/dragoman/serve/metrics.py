@@ -40,7 +40,7 @@ class Metrics:
         self.accepted = gauge("dragoman_accepted_sentences", "Accepted and not yet answered.")
         self.waiting = gauge("dragoman_waiting_sentences", "Not yet in a batch.")
         self.running = gauge("dragoman_running_sentences", "In a batch now.", ("model",))
-        used = "Share of a batch's places in use, at each step."
+        used = "Share of a batch's slots in use, at each step."
         self.fill = shares("dragoman_batch_fill", used, ("model",))
         self.wait = seconds("dragoman_wait_seconds", "From acceptance to the first step.")
         self.sentences = counter("dragoman_sentences", "Translated or parsed.", ("model",))

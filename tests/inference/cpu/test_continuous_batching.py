@@ -14,7 +14,7 @@ from dragoman.inference.cpu.shortlist import Shortlist
 from dragoman.search import SearchOptions
 from dragoman.text.special_tokens import EOS, FIRST_PIECE
 
-from .rounding import BASE, VOCABULARY, engine, made
+from .small_models import BASE, VOCABULARY, engine, made
 
 pytestmark = pytest.mark.skipif(
     kernel_library.load_kernel() is None, reason="the kernel is not compiled"
@@ -41,9 +41,9 @@ def narrow(plain: CpuEngine) -> Iterator[CpuEngine]:
     starts = np.arange(VOCABULARY + 1, dtype=np.int32)
     targets = np.full(VOCABULARY, FIRST_PIECE + 1, np.int32)
     few = Shortlist(VOCABULARY, common, np.array([FIRST_PIECE + 2], np.int32), starts, targets)
-    plain.take(few)
+    plain.use_shortlist(few)
     yield plain
-    plain.take(None)
+    plain.use_shortlist(None)
 
 
 @pytest.mark.parametrize("beam", [1, 4])
@@ -59,28 +59,28 @@ def test_whenever_sentences_join_and_leave_each_is_found_as_if_alone(
     if kind == "narrow":
         pieces = {piece for best, *_ in wanted for piece in best.ids}
         assert len(pieces) < VOCABULARY // 2, "or a shortlist would not show"
-    stream = ContinuousBatchingEngine(plain, 40).stream(options)
+    batch = ContinuousBatchingEngine(plain, 40).start_batch(options)
     draw, waiting, running, found = random.Random(1), list(range(120)), set[int](), {}
     dropped = set[int]()
     while waiting or running:
-        coming = waiting[: min(stream.room, draw.randint(0, 6))]
+        coming = waiting[: min(batch.free_slots, draw.randint(0, 6))]
         del waiting[: len(coming)]
         if coming:
-            stream.admit([(i, sentences[i]) for i in coming])
+            batch.admit([(i, sentences[i]) for i in coming])
             running.update(coming)
         if running and draw.random() < 0.2:
             gone = draw.choice(sorted(running))
-            stream.leave(gone)
+            batch.cancel(gone)
             running.discard(gone)
             dropped.add(gone)
         if running:
-            for i, hypotheses in stream.step():
+            for i, hypotheses in batch.step():
                 found[i] = hypotheses
                 running.discard(i)
     assert len(dropped) > 5
     assert len(found) + len(dropped) == 120
-    assert len(stream) == 0
-    assert stream.room == stream.places
+    assert len(batch) == 0
+    assert batch.free_slots == batch.slots
     assert all(found[i] == wanted[i] for i in found)
 
 
@@ -90,28 +90,30 @@ def test_what_is_agreed_only_grows_and_is_how_the_translation_begins(
 ) -> None:
     options = SearchOptions(beam=beam, max_extra=12)
     sentences = sources(20)
-    stream = ContinuousBatchingEngine(plain, 40).stream(options)
-    stream.admit(list(enumerate(sentences)))
+    batch = ContinuousBatchingEngine(plain, 40).start_batch(options)
+    batch.admit(list(enumerate(sentences)))
     agreed: dict[int, list[int]] = {i: [] for i in range(20)}
     most = 0
-    while len(stream):
-        for i, found in stream.step():
+    while len(batch):
+        for i, found in batch.step():
             assert found[0].ids[: len(agreed[i])] == agreed[i]
             agreed.pop(i)
         for i, before in agreed.items():
-            agreed[i] = stream.agreed(i)
+            agreed[i] = batch.agreed_prefix(i)
             assert agreed[i][: len(before)] == before
             most = max(most, len(agreed[i]))
     assert most > 3, "something was known before the end"
 
 
 def test_a_hypothesis_that_has_ended_must_agree_too(plain: CpuEngine) -> None:
-    stream = ContinuousBatchingEngine(plain, 40).stream(SearchOptions(beam=1, max_extra=12))
-    stream.admit([(7, sources(1)[0])])
+    batch = ContinuousBatchingEngine(plain, 40).start_batch(SearchOptions(beam=1, max_extra=12))
+    batch.admit([(7, sources(1)[0])])
     for _ in range(4):
-        assert stream.step() == []
-    begun = stream.agreed(7)
+        assert batch.step() == []
+    begun = batch.agreed_prefix(7)
     assert len(begun) == 4
-    stream._search.pools[stream._active[7]] = [(-1.0, -1.0, [*begun[:2], FIRST_PIECE, FIRST_PIECE])]
+    batch._search.finished[batch._active[7]] = [
+        (-1.0, -1.0, [*begun[:2], FIRST_PIECE, FIRST_PIECE])
+    ]
     assert begun[2] != FIRST_PIECE
-    assert stream.agreed(7) == begun[:2]
+    assert batch.agreed_prefix(7) == begun[:2]
