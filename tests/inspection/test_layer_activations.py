@@ -55,11 +55,11 @@ def test_step_by_step_is_what_the_layer_does(changes: tuple[str, ...], part: Par
     assert found.output is not None
     # To look at weights they are computed one by one, which rounds otherwise.
     near: Any = {"atol": 1e-4, "rtol": 1e-4}
-    torch.testing.assert_close(found.output, gives[0][0], **near)
+    torch.testing.assert_close(found.output, gives[0].residual[0], **near)
     torch.testing.assert_close(found.squares["weights"], seen[NAMES[part].format(1)][0], **near)
     torch.testing.assert_close(found.matrices["features"], features[0], **near)
     if part != "cross":
-        torch.testing.assert_close(found.matrices["x"], given[0][0][0], **near)
+        torch.testing.assert_close(found.matrices["x"], given[0][0].residual[0], **near)
 
 
 @pytest.mark.parametrize("part", PARTS)

@@ -1,4 +1,4 @@
-"""Evaluation: scores that can be compared with those of others.
+"""Evaluation computes scores that can be compared with those of others.
 
 `dragoman.evaluation.perplexity` needs torch and is therefore not imported here.
 """

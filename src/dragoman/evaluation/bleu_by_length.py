@@ -1,4 +1,4 @@
-"""BLEU by the length of the source sentence, which shows where a model loses its points."""
+"""BLEU by the length of the source sentence shows where a model loses its points."""
 
 # N sentences, S sufficient statistics of BLEU
 

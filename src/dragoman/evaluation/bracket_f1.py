@@ -1,4 +1,4 @@
-"""Bracket F1 of a parser on gold trees, as EVALB counts it."""
+"""A parser is scored on gold trees by bracket F1, as EVALB counts it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from dragoman.errors import DataError
 from dragoman.inference.parser import Parser
 from dragoman.trees.bracketing import read_trees
-from dragoman.trees.cleaning import clean
+from dragoman.trees.cleaning import clean_tree
 from dragoman.trees.evalb import PREDICTED_TAGS, BracketScores, EvalbParameters, score_trees
 from dragoman.trees.tree import Tree, leaves
 
@@ -19,7 +19,7 @@ def clean_trees(lines: Iterable[str], name: str) -> list[Tree]:
     """Read and clean the trees of a test set, in which no tree may be without words."""
     trees: list[Tree] = []
     for number, tree in enumerate(read_trees(lines, name), 1):
-        cleaned = clean(tree)
+        cleaned = clean_tree(tree)
         if cleaned is None:
             raise DataError(f"{name}, tree {number}: has no words; remove it")
         trees.append(cleaned)

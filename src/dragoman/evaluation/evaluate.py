@@ -1,4 +1,4 @@
-"""Evaluation of a model on a test set: translate it, score it, compare it with a baseline."""
+"""A model is evaluated on a test set: it is translated, scored, and compared with a baseline."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""BLEU, chrF and TER as sacreBLEU computes them, each with the signature that reproduces it."""
+"""SacreBLEU computes BLEU, chrF and TER, each with the signature that reproduces it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Perplexity: how improbable a model finds reference translations."""
+"""Perplexity measures how improbable a model finds reference translations."""
 
 # B sentences, L length of their rows, N real positions, M model width
 

@@ -1,4 +1,4 @@
-"""Paired bootstrap resampling (Koehn, 2004): could one system be better than another by chance?
+"""Paired bootstrap resampling (Koehn, 2004) tells whether a system is better only by chance.
 
 The test set is drawn anew, sentence by sentence with replacement, and both systems are scored on
 each draw. How much the differences vary says how much the choice of the test set matters.

@@ -1,4 +1,4 @@
-"""Pictures and pages that show what a model computes and how it was trained."""
+"""Inspection draws pictures and pages of what a model computes and how it was trained."""
 
 from __future__ import annotations
 

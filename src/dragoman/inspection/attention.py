@@ -1,4 +1,4 @@
-"""The attention of every layer and head for one sentence, also with some heads disabled."""
+"""The attention of every layer and head is computed for a sentence, also with heads disabled."""
 
 # H heads, T target pieces, S source pieces
 

@@ -1,4 +1,4 @@
-"""Attention as heat maps, one a head: how much each target token attends to each source token."""
+"""Heat maps, one a head, show how much each target token attends to each source token."""
 
 # H heads, T target tokens, S source tokens
 

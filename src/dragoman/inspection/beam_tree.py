@@ -1,4 +1,4 @@
-"""The tree of a beam search: every hypothesis it kept, ended or dropped, step by step."""
+"""The tree of a beam search holds every hypothesis it kept, ended or dropped, step by step."""
 
 # B = 1 sentence, K beams, C candidates, V vocabulary
 

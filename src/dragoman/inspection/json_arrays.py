@@ -1,4 +1,4 @@
-"""Arrays in JSON: small enough to send, and exact where a person reads a number."""
+"""Arrays are written in JSON small enough to send, and exact where a person reads a number."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Everything one layer computes for a sentence, by the names of the paper's formulas.
+"""Everything that a layer computes for a sentence is named as in the paper's formulas.
 
 The Transformer's modules are called one by one here, in the order of §3, instead of by the layer.
 A test checks that the result is the layer's.
@@ -88,7 +88,7 @@ class LayerActivations:
 def count_layers(translator: Inspectable) -> dict[Part, int]:
     """Return how many layers of each part can be inspected."""
     config = translator.config.model
-    if reason := unsupported(config, "shown numbers"):
+    if reason := unsupported(config, "layer activations"):
         raise ModelError(f"{reason} is not computed by the paper's formulas; inspect a transformer")
     decoder = config.decoder_layers
     return {"encoder": config.encoder_layers, "decoder": decoder, "cross": decoder}

@@ -1,4 +1,4 @@
-"""The style of every picture, fonts for any script, and saving a figure atomically."""
+"""All pictures share a style, fonts for any script, and a way to save them atomically."""
 
 from __future__ import annotations
 

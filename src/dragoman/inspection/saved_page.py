@@ -1,4 +1,4 @@
-"""A page about one sentence in one HTML file: attention, beam search and every layer's numbers.
+"""One HTML file shows a sentence's attention, its beam search and every layer's numbers.
 
 The file loads nothing: the scripts and the style of the service's page are written into it.
 """

@@ -1,4 +1,4 @@
-"""A sentence and its translation as pieces that a person can read."""
+"""A sentence and its translation are shown as pieces that a person can read."""
 
 from __future__ import annotations
 

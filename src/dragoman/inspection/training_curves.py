@@ -1,4 +1,4 @@
-"""The training curves of a run, or of several for comparison, from their metrics.jsonl."""
+"""The training curves of a run, or of several, are drawn from their metrics.jsonl."""
 
 from __future__ import annotations
 

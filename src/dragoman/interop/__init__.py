@@ -1,1 +1,1 @@
-"""Export of models to other runtimes and import from them, each compared with ours first."""
+"""Models are exported to other runtimes and imported from them, each compared with ours first."""

@@ -1,4 +1,4 @@
-"""Export to CTranslate2, directly from our weights.
+"""Models are exported to CTranslate2 directly from our weights.
 
 CTranslate2 runs what Marian has and more: pre-norm, RMSNorm, SwiGLU, and any table of positions,
 so that our sinusoids are written as they are.

@@ -1,4 +1,4 @@
-"""Export to other runtimes: which models they can run, and writing one that was compared first.
+"""A model is exported to another runtime if that can run it, and translates as ours does.
 
 Whether a model can be exported is decided by its config alone, before anything is trained, and
 without PyTorch.

@@ -1,4 +1,4 @@
-"""Hugging Face: export to a directory that `transformers` loads by itself, and names of weights.
+"""Models are exported to Hugging Face as a directory that `transformers` loads by itself.
 
 Post-norm models become Marian, pre-norm ones Pegasus or, with learned positions, Blenderbot: the
 architectures of `transformers` that compute the same. The tokeniser is Marian's for all three.

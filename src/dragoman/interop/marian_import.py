@@ -1,4 +1,4 @@
-"""Import of Marian models of Hugging Face, the OPUS-MT family, as model directories of ours.
+"""Marian models of Hugging Face, the OPUS-MT family, are imported as model directories of ours.
 
 Only weights are read: safetensors, or a PyTorch file without unpickling code. Their ids are put in
 our order, PAD, BOS, EOS and UNK first. Marian has no BOS, and its decoder begins with padding: our

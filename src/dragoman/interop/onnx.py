@@ -1,6 +1,7 @@
-"""Export to ONNX: the encoder, and one step of the decoder with the keys and values of the past.
+"""Models are exported to ONNX as two graphs: the encoder, and one step of the decoder.
 
-Any Transformer of ours without experts can be exported, for the graphs are traced from our layers.
+The step takes and returns the keys and values of the past. Any Transformer of ours without experts
+can be exported, for the graphs are traced from our layers.
 """
 
 # B sentences, S source length, P pieces so far, L decoder layers, H heads, E width of a head,

@@ -1,4 +1,4 @@
-"""The comparison with our model that every export and import must pass.
+"""Every export and import must pass a comparison with our model.
 
 Both models read a sample. Our greedy translations are the reference: theirs must be the same, and
 so must, within a tolerance, the scores of every piece along them.

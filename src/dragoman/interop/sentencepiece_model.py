@@ -1,4 +1,4 @@
-"""Our tokeniser as a SentencePiece model that works without Dragoman.
+"""Our tokeniser is written as a SentencePiece model that works without Dragoman.
 
 Dragoman normalises in Python and gives SentencePiece text that it leaves unchanged. Other runtimes
 have only SentencePiece, so the same rules are written into the model they get.

@@ -1,4 +1,4 @@
-"""BLEU as sacreBLEU computes it, with the tokeniser that suits the target language.
+"""BLEU is computed by sacreBLEU, with the tokeniser that suits the target language.
 
 Training, evaluation and distillation all score with what `make_bleu` returns, so that their
 figures compare with each other.

@@ -1,1 +1,1 @@
-"""Long work in stages that can be interrupted and continued at any moment."""
+"""Workflows are long work in stages that can be interrupted and continued at any moment."""

@@ -1,4 +1,4 @@
-"""Translation of many files in parts, by any number of workers, without repeating finished parts.
+"""Many files are translated in parts by any number of workers; finished parts are not repeated.
 
 In the directory of the results, until they are complete:
 

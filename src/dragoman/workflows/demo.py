@@ -1,4 +1,4 @@
-"""The demo: a translator or a parser trained on the embedded phrasebook in minutes, and tried."""
+"""The demo trains a translator or a parser on the embedded phrasebook in minutes, and tries it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from dragoman.system.atomic_files import atomic_write
 from dragoman.text.languages import language_name
 from dragoman.training.run import resume, train
 from dragoman.trees.bracketing import parse_tree
-from dragoman.trees.drawing import tree_svg, tree_text
+from dragoman.trees.drawing import draw_tree, draw_tree_svg
 from dragoman.trees.tree import leaves
 
 __all__ = ["run_demo", "run_parsing_demo"]
@@ -61,8 +61,8 @@ def run_parsing_demo(directory: Path, steps: int | None = None) -> None:
         key=lambda tree: len(list(leaves(tree))),
     )
     picture = directory / "tree.svg"
-    atomic_write(picture, tree_svg(tree))
-    _say(f"\n{tree_text(tree)}\n\n{picture}")
+    atomic_write(picture, draw_tree_svg(tree))
+    _say(f"\n{draw_tree(tree)}\n\n{picture}")
     words = " ".join(leaf.word for leaf in leaves(tree))
     _say(f"Try your own:  echo '{words}' | {_program()} parse {model} --pretty")
 

@@ -1,4 +1,4 @@
-"""Sequence-level distillation (Kim and Rush, 2016): a fast student learns from a good teacher.
+"""In sequence-level distillation (Kim and Rush, 2016), a fast student learns from a teacher.
 
 The teacher translates the training sources, and the student is trained on its translations. Each
 stage is a directory, and one that is there is not made again:

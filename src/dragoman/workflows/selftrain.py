@@ -1,4 +1,4 @@
-"""Self-training of a parser (§6.3): parse raw text, keep the confident trees, train on them too.
+"""In self-training (§6.3), a parser parses raw text, and a new one learns its confident trees too.
 
 Each stage is a directory, and one that is there is not made again:
 

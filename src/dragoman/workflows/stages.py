@@ -1,4 +1,4 @@
-"""Long work in a directory of stages: finished work is not repeated, and settings are not mixed.
+"""Long work is done in a directory of stages: nothing is done twice, and no settings are mixed.
 
 A stage is a directory, made from the input and from the stages before it. A record beside the
 stages, a JSON file, holds the settings that each was made with; a command with other settings is
@@ -215,7 +215,7 @@ def train_or_resume(
 
 @contextmanager
 def exclusive_lock(path: Path, *, wait: bool) -> Iterator[IO[bytes] | None]:
-    """Hold a lock file inside the block, which is None if another process holds it.
+    """Hold a lock file inside the block; yield it, or None if another process holds it.
 
     With `wait` the block begins when the other process ends. The lock is released when its holder
     ends, however that happens; a child process that inherits the file holds it as well.
