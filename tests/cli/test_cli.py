@@ -237,7 +237,7 @@ def test_train_resume_average_info_and_plot(
 
     text = good(command("average", run, "--out", tmp_path / "mean", "--last", 2))
     assert text == f"{tmp_path / 'mean'}: average of 2: step-00000004, step-00000005\n"
-    two = [Checkpoint(path).weights() for path in list_checkpoints(run)[-2:]]
+    two = [Checkpoint(path).read_weights() for path in list_checkpoints(run)[-2:]]
     mean = read_tensors(tmp_path / "mean/weights.safetensors")
     for name, tensor in mean.items():
         torch.testing.assert_close(tensor, (two[0][name] + two[1][name]) / 2)
@@ -290,7 +290,7 @@ def test_training_never_replaces_a_directory_that_is_not_its_own(
     options = [*preset, "--set", "training.steps=1", "--quiet"]
     result = command("train", "data/corpus.en", "data/corpus.de", *options, "--out", ".")
     assert result.status == 2
-    assert result.err.startswith("dragoman: data: not a prepared corpus, and would have to give wa")
+    assert result.err.startswith("dragoman: data: not a prepared corpus, and would be replaced by")
     assert sorted(path.name for path in Path("data").iterdir()) == ["corpus.de", "corpus.en"]
     result = command("average", "data", "--out", "data")
     assert result.status == 2
