@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dragoman.errors import DataError, DragomanError
-from dragoman.inspection.attention_plot import draw_attention
+from dragoman.inspection.attention import draw_attention
 from dragoman.inspection.plotting import has_missing_glyphs
 from dragoman.inspection.training_curves import draw_curves
 
@@ -87,7 +87,7 @@ def test_weights_that_do_not_fit_the_tokens_are_refused(tmp_path: Path) -> None:
 
 def test_importing_costs_no_matplotlib() -> None:
     code = (
-        "import sys, dragoman.inspection.training_curves, dragoman.inspection.attention_plot;"
+        "import sys, dragoman.inspection.training_curves, dragoman.inspection.attention;"
         "sys.exit('matplotlib' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -13,7 +13,7 @@ from dragoman.evaluation.evaluate import evaluate
 from dragoman.inference import Translator, load
 from dragoman.inference.alignment import last_layer_attention, source_attention
 from dragoman.inference.parser import load_parser
-from dragoman.inspection.attention_plot import draw_attention
+from dragoman.inspection.attention import draw_attention
 from dragoman.inspection.plotting import has_missing_glyphs
 from dragoman.inspection.sentence_pair import piece_labels
 from dragoman.phrasebook import Example, generate
