@@ -120,7 +120,7 @@ def main() -> None:
         systems["plain"] = plain
     engine: Any = systems["engine"]._engine
     if options.rows:
-        engine.rows = options.rows
+        engine.max_rows = options.rows
     config = systems["engine"].config.model
     say(
         device=torch.cuda.get_device_name() if device.type == "cuda" else "cpu",

@@ -37,8 +37,8 @@ from dragoman.inference.gpu import GpuEngine, open_gpu_engine
 from dragoman.model_directory import LoadedModel, load_model
 from dragoman.models import Model
 from dragoman.search import SearchOptions, search
-from dragoman.search.batching import by_length, search_many
-from dragoman.text.special_tokens import EOS, FIRST, PAD
+from dragoman.search.batching import length_sorted_batches, search_in_batches
+from dragoman.text.special_tokens import EOS, FIRST_PIECE, PAD
 
 STEPS = 10
 """That are timed together."""
@@ -73,7 +73,7 @@ def plain(model: Model, loaded: LoadedModel, device: torch.device, bf16: bool) -
     def run(sources: Sequence[list[int]], beam: int) -> Ids:
         options = options_of(loaded, beam)
         with torch.autocast(device.type, torch.bfloat16, enabled=bf16):
-            found = search_many(
+            found = search_in_batches(
                 model,
                 sources,
                 lambda rows, _, __: search(model, rows, options),
@@ -103,7 +103,7 @@ def huggingface(loaded: LoadedModel, device: torch.device, batch_tokens: int) ->
     @torch.inference_mode()
     def run(sources: Sequence[list[int]], beam: int) -> Ids:
         found: Ids = [[] for _ in sources]
-        for rows in by_length([len(ids) for ids in sources], batch_tokens):
+        for rows in length_sorted_batches([len(ids) for ids in sources], batch_tokens):
             ids = [[*sources[i], EOS] for i in rows]
             longest = max(map(len, ids))
             padded = torch.tensor([one + [PAD] * (longest - len(one)) for one in ids])
@@ -116,7 +116,7 @@ def huggingface(loaded: LoadedModel, device: torch.device, batch_tokens: int) ->
                 max_new_tokens=longest + settings.max_extra,
             )
             for i, row in zip(rows, out.tolist(), strict=True):
-                found[i] = [id_ for id_ in row if id_ >= FIRST]
+                found[i] = [id_ for id_ in row if id_ >= FIRST_PIECE]
         return found
 
     return run
@@ -155,8 +155,8 @@ class Bench:
         sources = [self.sources[i] for i in chosen]
         if self.device.type == "cuda":
             torch.cuda.reset_peak_memory_stats()
-        for replay in self.engine._replays:
-            replay.taken.clear()
+        for runner in self.engine._runners:
+            runner.steps_taken.clear()
         self.wait()
         start = time.perf_counter()
         found = system(sources, beam)
@@ -176,9 +176,9 @@ class Bench:
         if self.device.type == "cuda":
             facts["peak_gib"] = round(torch.cuda.max_memory_allocated() / 2**30, 2)
         if name == "engine" and number == 1:
-            taken = sum((replay.taken for replay in self.engine._replays), Counter())
+            taken = sum((runner.steps_taken for runner in self.engine._runners), Counter())
             facts["steps"] = dict(sorted(taken.items()))
-            facts["tokens_per_lane_step"] = round(tokens / sum(a * b for a, b in taken.items()), 3)
+            facts["tokens_per_slot_step"] = round(tokens / sum(a * b for a, b in taken.items()), 3)
         if number == 1 and self.references is not None:
             by_place = dict(zip(chosen, found, strict=True))
             texts = [self.loaded.tokenizer.decode(by_place[i]) for i in self.few]
@@ -216,7 +216,7 @@ class Bench:
         """How many results are those of today's search."""
         sources = self.sources[:count]
         options = options_of(self.loaded, beam)
-        theirs = search_many(
+        theirs = search_in_batches(
             model,
             sources,
             lambda rows, _, __: search(model, rows, options),
@@ -237,33 +237,35 @@ class Bench:
     def steps(
         self, engine: GpuEngine, beam: int, *, profile: bool, most: int | None = None
     ) -> None:
-        """How long a step takes with all lanes in use, and with one; what it is made of."""
-        from dragoman.inference.gpu.host_loop import Loop, Sentences
+        """How long a step takes with all slots in use, and with one; what it is made of."""
+        from dragoman.inference.gpu.scheduler import Scheduler, SourceQueue
 
         options = options_of(self.loaded, beam)
-        most = most or max(1, min(engine.rows // beam, len(self.sources)))
-        lanes = 1 << (most.bit_length() - 1)
-        ids = sorted(self.sources, key=len)[len(self.sources) // 4 :][:lanes]
-        ids = (ids * lanes)[:lanes]
-        ceilings = [len(one) + options.max_extra for one in ids]
+        most = most or max(1, min(engine.max_rows // beam, len(self.sources)))
+        batch_size = 1 << (most.bit_length() - 1)
+        ids = sorted(self.sources, key=len)[len(self.sources) // 4 :][:batch_size]
+        ids = (ids * batch_size)[:batch_size]
+        max_lengths = [len(one) + options.max_extra for one in ids]
         longest = max(len(one) for one in ids) + 1
-        replay, lanes = engine._replay(lanes, options, max(ceilings), longest)
-        sizes = sorted({1, min(8, lanes), min(64, lanes), lanes // 2 or 1, lanes})
+        runner, batch_size = engine._get_runner(batch_size, options, max(max_lengths), longest)
+        sizes = sorted(
+            {1, min(8, batch_size), min(64, batch_size), batch_size // 2 or 1, batch_size}
+        )
         for size in sizes:
-            loop = Loop(replay, options, lanes)
-            replay.aim(list(range(size)))
-            loop._admit(Sentences(ids[:size], ceilings[:size]), 0, list(range(size)))
+            scheduler = Scheduler(runner, options, batch_size)
+            runner.set_active(list(range(size)))
+            scheduler._admit(SourceQueue(ids[:size], max_lengths[:size]), 0, list(range(size)))
             for _ in range(6):
-                replay.step(size, stop_early=False)
+                runner.step(size, stop_early=False)
             self.wait()
             start = time.perf_counter()
             for _ in range(STEPS):
-                replay.step(size, stop_early=False)
+                runner.step(size, stop_early=False)
             self.wait()
             each = (time.perf_counter() - start) / STEPS
             say(step=size, beam=beam, microseconds=round(1e6 * each, 1))
-            if profile and size in (1, lanes):
-                print(_profile(replay, size), file=sys.stderr, flush=True)
+            if profile and size in (1, batch_size):
+                print(_profile(runner, size), file=sys.stderr, flush=True)
 
     def variants(self, beam: int) -> None:
         """A step of one sentence, and sentences one at a time: by which kernels, and launched how.
@@ -273,19 +275,19 @@ class Bench:
         """
         from dragoman.inference.gpu import small_gemm
 
-        usual = small_gemm.SUMMED
+        usual = small_gemm.MAX_SUMMED_ROWS
         for summed, overlap in ((0, False), (usual, False), (usual, True)):
             if overlap and not small_gemm.can_overlap(self.device):
                 continue
-            small_gemm.SUMMED = summed
+            small_gemm.MAX_SUMMED_ROWS = summed
             engine = open_gpu_engine(self.loaded, self.device, overlap=overlap)
             say(variant={"summed": summed, "overlap": overlap}, beam=beam)
             self.steps(engine, beam, profile=False, most=1)
             self.one_at_a_time("engine", ours(engine, self.loaded), beam)
-        small_gemm.SUMMED = usual
+        small_gemm.MAX_SUMMED_ROWS = usual
 
 
-def _profile(replay: Any, lanes: int) -> str:
+def _profile(runner: Any, batch_size: int) -> str:
     """The kernels that take most of a step, in microseconds."""
     from torch.profiler import ProfilerActivity
     from torch.profiler import profile as profiler
@@ -294,7 +296,7 @@ def _profile(replay: Any, lanes: int) -> str:
     kinds = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if cuda else [])]
     with profiler(activities=kinds) as seen:
         for _ in range(steps):
-            replay.step(lanes, stop_early=False)
+            runner.step(batch_size, stop_early=False)
         if cuda:
             torch.cuda.synchronize()
     name = "self_device_time_total" if cuda else "self_cpu_time_total"
@@ -305,7 +307,9 @@ def _profile(replay: Any, lanes: int) -> str:
         for one in events[:18]
         if getattr(one, name)
     ]
-    return "\n".join([f"a step of {lanes} lanes, {total:.1f} microseconds in kernels", *lines])
+    return "\n".join(
+        [f"a step of {batch_size} sentences, {total:.1f} microseconds in kernels", *lines]
+    )
 
 
 def table(turns: Sequence[dict[str, Any]], alone: Sequence[dict[str, Any]]) -> str:
@@ -344,7 +348,7 @@ def main() -> None:
     parser.add_argument("--alone", type=int, default=50, help="sentences one at a time")
     parser.add_argument("--check", type=int, default=0, help="sentences compared with the search")
     parser.add_argument("--rows", type=int, help="hypotheses of a step")
-    parser.add_argument("--steps", type=int, help="between looks of the host")
+    parser.add_argument("--steps", type=int, help="between checks of the host")
     parser.add_argument("--profile", action="store_true", help="the kernels of 20 steps")
     parser.add_argument("--variants", action="store_true", help="of the kernels of few rows")
     parser.add_argument("--summed", type=int, help="rows whose products are summed up")
@@ -365,13 +369,13 @@ def main() -> None:
     if options.summed is not None:
         from dragoman.inference.gpu import small_gemm
 
-        small_gemm.SUMMED = options.summed
+        small_gemm.MAX_SUMMED_ROWS = options.summed
     engine = open_gpu_engine(loaded, device, overlap=False if options.no_overlap else None)
     bench = Bench(loaded, engine, device, options)
     if options.rows:
-        engine.rows = options.rows
+        engine.max_rows = options.rows
     if options.steps:
-        engine.steps = options.steps
+        engine.steps_between_checks = options.steps
     systems = {"engine": ours(engine, loaded)}
     if "huggingface" in options.against:
         try:

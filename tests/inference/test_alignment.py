@@ -10,7 +10,7 @@ from torch import Tensor
 
 from dragoman.errors import ModelError
 from dragoman.inference import Translator, load
-from dragoman.inference.alignment import predicting, word_alignment
+from dragoman.inference.alignment import last_layer_attention, word_alignment
 from dragoman.model_directory import LoadedModel, load_model, save_model
 from dragoman.models import build
 from dragoman.models.weights import get_weights
@@ -60,8 +60,8 @@ def test_an_ensemble_aligns_by_the_last_layers_of_all_its_models() -> None:
         "models.0.decoder.1.source_attention": attention([[0.0, 1.0]], 4),
         "models.1.decoder.0.source_attention": attention([[0.0, 3.0]], 2),
     }
-    assert predicting(weights).shape == (6, 1, 2)
-    assert predicting(weights)[:, 0, 1].tolist() == [1.0] * 4 + [3.0] * 2
+    assert last_layer_attention(weights).shape == (6, 1, 2)
+    assert last_layer_attention(weights)[:, 0, 1].tolist() == [1.0] * 4 + [3.0] * 2
 
 
 def test_nothing_is_aligned_with_nothing(words: Tokenizer) -> None:

@@ -36,7 +36,7 @@ def test_a_word_is_as_probable_as_its_pieces_and_its_end_together(
 ) -> None:
     model, encode = reverser.model, reverser.tokenizer.encode
     source, begun = encode(TEXT), encode(prefix)
-    starts_V = reverser._by_model.word_starts
+    starts_V = reverser._torch_engine.word_starts
     found = _next_words(model, source, begun, starts_V, 5)
     assert len(found) >= 5
     for ids, probability in found[:5]:

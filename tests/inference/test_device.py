@@ -11,7 +11,7 @@ import torch
 
 from dragoman.errors import ConfigError
 from dragoman.inference import device
-from dragoman.inference.device import pick
+from dragoman.inference.device import choose_device
 
 LOADABLE = {"win32": "kernel32.dll", "darwin": "libSystem.dylib"}.get(sys.platform, "libc.so.6")
 
@@ -25,8 +25,8 @@ def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     spec = ModuleSpec("torch", None, origin=str(package / "__init__.py"))
     monkeypatch.delitem(sys.modules, "torch")
     monkeypatch.setattr(device, "find_spec", lambda name: spec if name == "torch" else None)
-    monkeypatch.setattr(device, "DRIVER", "no-such-library.so.1")
-    monkeypatch.setattr(device, "SIGNS", (str(tmp_path / "driver"),))
+    monkeypatch.setattr(device, "CUDA_DRIVER", "no-such-library.so.1")
+    monkeypatch.setattr(device, "DRIVER_FILES", (str(tmp_path / "driver"),))
     return package
 
 
@@ -43,14 +43,14 @@ def asks() -> bool:
 
 def test_without_a_driver_there_is_no_gpu(machine: Path) -> None:
     assert not asks()
-    assert pick("auto") == "cpu"
+    assert choose_device("auto") == "cpu"
     assert "torch" not in sys.modules
 
 
 def test_where_the_drivers_library_is_pytorch_is_asked(
     machine: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(device, "DRIVER", LOADABLE)
+    monkeypatch.setattr(device, "CUDA_DRIVER", LOADABLE)
     assert asks()
 
 
@@ -60,7 +60,7 @@ def test_where_the_driver_runs_pytorch_is_asked(machine: Path) -> None:
 
 
 def test_a_pytorch_for_cpus_is_not_asked(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(device, "DRIVER", LOADABLE)
+    monkeypatch.setattr(device, "CUDA_DRIVER", LOADABLE)
     version(machine, cuda=None, hip=None)
     assert not asks()
 
@@ -74,7 +74,7 @@ def test_a_pytorch_for_amd_is_asked(machine: Path) -> None:
 def test_where_it_says_not_what_it_is_built_for_it_is_asked(
     text: str, machine: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(device, "DRIVER", LOADABLE)
+    monkeypatch.setattr(device, "CUDA_DRIVER", LOADABLE)
     (machine / "version.py").write_text(text, encoding="utf-8")
     assert asks()
     (machine / "version.py").unlink()
@@ -84,9 +84,9 @@ def test_where_it_says_not_what_it_is_built_for_it_is_asked(
 def test_where_there_is_no_pytorch_there_is_no_gpu(
     machine: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(device, "DRIVER", LOADABLE)
+    monkeypatch.setattr(device, "CUDA_DRIVER", LOADABLE)
     monkeypatch.setattr(device, "find_spec", lambda name: None)
-    assert pick("auto") == "cpu"
+    assert choose_device("auto") == "cpu"
 
 
 @pytest.mark.parametrize("there", [True, False])
@@ -94,7 +94,7 @@ def test_when_it_is_imported_already_its_word_counts(
     there: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: there)
-    assert pick("auto") == ("cuda" if there else "cpu")
+    assert choose_device("auto") == ("cuda" if there else "cpu")
 
 
 def test_what_this_machine_has_is_what_pytorch_says(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,6 +104,6 @@ def test_what_this_machine_has_is_what_pytorch_says(monkeypatch: pytest.MonkeyPa
 
 
 def test_a_device_by_its_name_is_there_or_refused() -> None:
-    assert pick("cpu") == "cpu"
+    assert choose_device("cpu") == "cpu"
     with pytest.raises(ConfigError, match="there is no device 'nonsense' here; try cpu or auto"):
-        pick("nonsense")
+        choose_device("nonsense")

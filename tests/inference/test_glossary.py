@@ -11,18 +11,18 @@ from hypothesis import strategies as st
 
 from dragoman.errors import ConfigError, DataError
 from dragoman.inference import Glossary, Translation, Translator
-from dragoman.inference.glossary import Terms
+from dragoman.inference.glossary import GlossaryTranslator
 from dragoman.inference.translation import Request
-from dragoman.search.constraints.phrase_matching import occurs
+from dragoman.text.word_boundaries import contains_phrase
 
 
 def one_line(error: Exception) -> None:
     assert "\n" not in str(error)
 
 
-def terms(*pairs: tuple[str, str], **options: bool) -> Terms:
+def terms(*pairs: tuple[str, str], **options: bool) -> GlossaryTranslator:
     glossary = Glossary([(*pair, number) for number, pair in enumerate(pairs, 1)])
-    return Terms(glossary, lambda text: " ".join(text.split()), **options)
+    return GlossaryTranslator(glossary, lambda text: " ".join(text.split()), **options)
 
 
 def found(text: str, *pairs: tuple[str, str], **options: bool) -> list[tuple[str, list[int]]]:
@@ -51,7 +51,7 @@ def test_small_letters_match_in_any_case_and_capitals_as_they_are() -> None:
 
 def test_without_spaces_between_words_a_term_is_found_anywhere() -> None:
     assert found("私は猫が好き", ("猫", "cat")) == []
-    assert found("私は猫が好き", ("猫", "cat"), source_words=False) == [("cat", [0])]
+    assert found("私は猫が好き", ("猫", "cat"), source_has_spaces=False) == [("cat", [0])]
 
 
 def _run(text: str, log_prob: float, alignment: Sequence[tuple[int, int]]) -> Callable[..., object]:
@@ -107,8 +107,8 @@ def test_every_term_of_every_line_has_its_translation(reverser: Translator) -> N
         lines, reverser.translate(lines, glossary=glossary, n_best=2), strict=True
     ):
         for each in (one, *one.alternatives):
-            wanted = [m.translation for m in reverser._rewriter.terms(glossary).matches(line)]
-            assert all(occurs(word, each.text) for word in wanted), (line, each.text)
+            wanted = [m.translation for m in reverser.terms(glossary).matches(line)]
+            assert all(contains_phrase(word, each.text) for word in wanted), (line, each.text)
         if one.alignment:
             assert {t for _, t in one.alignment} <= set(range(len(one.text.split())))
 
@@ -130,8 +130,8 @@ def test_any_glossary_works_or_is_refused_in_one_line(
     except (ConfigError, DataError) as error:
         one_line(error)
         return
-    for match in reverser._rewriter.terms(glossary).matches(line):
-        assert occurs(match.translation, one.text)
+    for match in reverser.terms(glossary).matches(line):
+        assert contains_phrase(match.translation, one.text)
 
 
 # --- files ---

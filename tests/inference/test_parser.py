@@ -21,7 +21,7 @@ from dragoman.model_directory import save_model
 from dragoman.models import build
 from dragoman.models.weights import get_weights
 from dragoman.phrasebook import generate
-from dragoman.trees.bracketing import bracketing, parse_tree
+from dragoman.trees.bracketing import parse_tree, write_tree
 from dragoman.trees.linearization import LINEARISATIONS
 from dragoman.trees.tree import leaves
 from dragoman.trees.tree_tokenizer import TreeTokenizer
@@ -88,7 +88,7 @@ def everything(found: Parse | None) -> list[Parse]:
 
 def shown(found: Parse | None) -> str:
     assert found is not None
-    return bracketing(found.tree)
+    return write_tree(found.tree)
 
 
 # --- a tree for every sentence ---
@@ -107,7 +107,7 @@ def test_every_sentence_gets_a_tree_over_exactly_its_words(
             for one in everything(best):
                 assert [leaf.word for leaf in leaves(one.tree)] == words
                 assert one.words == tuple(words)
-                assert shown(one) == bracketing(parse_tree(shown(one)))
+                assert shown(one) == write_tree(parse_tree(shown(one)))
                 assert "+" not in "".join(label for label in shown(one).split() if label[0] == "(")
 
 
@@ -135,12 +135,14 @@ def test_no_words_make_no_tree(parser: Parser) -> None:
 
 @pytest.mark.parametrize("word", ["", " ", "two words", "a\ttab", "a\nline"])
 def test_what_is_no_word_is_refused(word: str, parser: Parser) -> None:
-    with pytest.raises(DataError, match=r"^sentence 2: .* is no word; a word is not empty and has"):
+    with pytest.raises(
+        DataError, match=r"^sentence 2: .* is not a word; a word is not empty and has"
+    ):
         parser.parse([["fine"], ["The", word]])
 
 
 def test_a_sentence_that_is_not_split_is_refused(parser: Parser) -> None:
-    with pytest.raises(DataError, match="sentence 1: ' ' is no word"):
+    with pytest.raises(DataError, match="sentence 1: ' ' is not a word"):
         parser.parse(["The dog barks ."])
 
 
@@ -306,7 +308,7 @@ def test_whatever_the_line_its_tree_has_exactly_its_words(tokenized: bool, parse
             assert list(one.words) == words, name
         assert list(one.words) == cut, name
         assert [leaf.word for leaf in leaves(one.tree)] == cut, name
-        text = bracketing(one.tree)
+        text = write_tree(one.tree)
         assert [leaf.word for leaf in leaves(parse_tree(text))] == cut, name
         assert "\n" not in text, name
 

@@ -11,7 +11,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dragoman.inference import Translation, Translator
-from dragoman.inference.protection import copied_words, mask, restore, translate_masked
+from dragoman.inference.protection import (
+    find_copied_words,
+    protect_text,
+    restore_text,
+    translate_protected,
+)
 from dragoman.inference.translation import Request
 
 KEPT = re.compile(
@@ -35,7 +40,7 @@ KEPT = re.compile(
 def test_what_is_to_be_kept_is_taken_out(
     text: str, masked: str | None, kept: list[str] | None
 ) -> None:
-    found = mask(text)
+    found = protect_text(text)
     if kept is None:
         kept = ["{0}", "${name}", "{{ user }}", "%s", "%1$s", "%(x)d", "%.2f"]
         masked = " of ,  or    "
@@ -44,15 +49,15 @@ def test_what_is_to_be_kept_is_taken_out(
 
 
 def test_what_stands_for_a_word_is_replaced_by_a_name_that_is_not_there() -> None:
-    found = mask("Anna gave {0} to %s and x{1}.", ["Anna", "Peter", "Maria"])
+    found = protect_text("Anna gave {0} to %s and x{1}.", ["Anna", "Peter", "Maria"])
     assert found.text == "Anna gave Peter to Maria and x ."
     assert found.stand_ins == {"Peter": "{0}", "Maria": "%s"}
     assert [item.text for item in found.items] == ["{1}"]
 
 
 def restored(source: str, target: str, alignment: Sequence[tuple[int, int]], *names: str) -> str:
-    masked = mask(source, names)
-    found = restore(Translation(masked.text, target, 0.0, (), tuple(alignment)), masked)
+    masked = protect_text(source, names)
+    found = restore_text(Translation(masked.text, target, 0.0, (), tuple(alignment)), masked)
     return "" if found is None else found.text
 
 
@@ -93,9 +98,9 @@ def test_a_stand_in_that_does_not_come_out_just_once_is_no_result() -> None:
 
 
 def test_an_alignment_is_one_of_the_whole_words_on_both_sides() -> None:
-    masked = mask("<a href='x y'>old dog</a> {0} sees", ["Anna"])
+    masked = protect_text("<a href='x y'>old dog</a> {0} sees", ["Anna"])
     found = Translation(masked.text, "Hund alter Anna sieht", 0, (), ((0, 1), (1, 0), (3, 3)))
-    back = restore(found, masked)
+    back = restore_text(found, masked)
     assert back is not None
     assert back.text == "<a href='x y'>Hund alter</a> {0} sieht"
     words = ["<a", "href='x", "y'>old", "dog</a>", "{0}", "sees"], back.text.split()
@@ -113,7 +118,7 @@ def test_a_line_whose_stand_in_is_lost_is_translated_again_without() -> None:
         asked.extend(request.text for request in requests)
         return [Translation(r.text, r.text.replace("Anna", "Ana"), 0.0, ()) for r in requests]
 
-    found = translate_masked([Request("to {0}."), Request("dog")], run, lambda: ["Anna"])
+    found = translate_protected([Request("to {0}."), Request("dog")], run, lambda: ["Anna"])
     assert asked == ["to Anna.", "dog", "to ."]
     assert found[0].text.count("{0}") == 1
     assert found[0].source == "to {0}."
@@ -126,7 +131,11 @@ def test_stand_ins_are_words_the_model_copies() -> None:
             for r in requests
         ]
 
-    assert copied_words(["Zorro", "Anna", "zebra", "Pi", "Po1"], run) == ["Zorro", "Peter", "Paris"]
+    assert find_copied_words(["Zorro", "Anna", "zebra", "Pi", "Po1"], run) == [
+        "Zorro",
+        "Peter",
+        "Paris",
+    ]
 
 
 ITEMS = ["<b>", "</b>", "<br/>", "<i class='x'>", "</i>", "{0}", "{x}", "%s", "https://a.b/c"]
@@ -141,7 +150,7 @@ fuzz = settings(
 def test_everything_taken_out_comes_back_just_once(line: str, reverser: Translator) -> None:
     [found] = reverser.translate([line], protect=True)
     assert found.source == line
-    taken = [item.text for item in mask(reverser.tokenizer.normalize(line)).items]
+    taken = [item.text for item in protect_text(reverser.tokenizer.normalize(line)).items]
     kept = Counter(re.findall("|".join(map(re.escape, ITEMS)) or "$^", found.text))
     for text, count in Counter(taken).items():
         if text in ITEMS:

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from dragoman.inference.cpu import kernel_library, quantize
+from dragoman.inference.cpu import kernel_library, write_int8_file
 from dragoman.model_directory import open_model
 
 pytestmark = pytest.mark.skipif(
-    kernel_library.kernel() is None, reason="the kernel is not compiled"
+    kernel_library.load_kernel() is None, reason="the kernel is not compiled"
 )
 
 API = """
@@ -52,7 +52,7 @@ def rounded(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model with its variant."""
     copy = tmp_path_factory.mktemp("rounded") / "model"
     shutil.copytree(trained / "model", copy)
-    quantize(open_model(copy))
+    write_int8_file(open_model(copy))
     return copy
 
 
@@ -108,7 +108,7 @@ def test_the_command_translates_without_it(
 def test_weights_are_rounded_without_it(plain: Path, tmp_path: Path) -> None:
     assert imported(API.format(call='translator.translate("dog")'), plain, "cpu") == "nothing"
     copy = shutil.copytree(plain, tmp_path / "model")
-    assert imported(COMMAND, "quantize", copy) == "nothing"
+    assert imported(COMMAND, "write_int8_file", copy) == "nothing"
 
 
 LATER = """

@@ -1,4 +1,4 @@
-"""Text in, text out."""
+"""Inference: translators and parsers, and the engines that run their models."""
 
 from __future__ import annotations
 

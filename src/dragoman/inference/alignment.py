@@ -10,16 +10,16 @@ import torch
 from torch import Tensor
 
 from dragoman.models import Model
-from dragoman.models.attention import watch, watchable
+from dragoman.models.attention import attention_modules, record_attention
 from dragoman.search.batching import source_rows, target_rows
 from dragoman.text.tokenizer import Tokenizer
 
-__all__ = ["attends_to_source", "predicting", "source_attention", "word_alignment"]
+__all__ = ["attends_to_source", "last_layer_attention", "source_attention", "word_alignment"]
 
 
 def attends_to_source(model: Model) -> bool:
     """Whether there is attention to the source, and so an alignment."""
-    return any("source_attention" in name for name, _ in watchable(model))
+    return any("source_attention" in name for name, _ in attention_modules(model))
 
 
 @torch.no_grad()
@@ -31,7 +31,7 @@ def source_attention(
     Row t is the step that reads BOS (t = 0) or target piece t - 1; the last column is EOS.
     """
     device = next(model.parameters()).device
-    with watch(model) as seen:
+    with record_attention(model) as seen:
         model.features(source_rows(sources, device), target_rows(targets, device))
     return [
         {
@@ -43,7 +43,7 @@ def source_attention(
     ]
 
 
-def predicting(attention: dict[str, Tensor]) -> Tensor:
+def last_layer_attention(attention: dict[str, Tensor]) -> Tensor:
     """Of the last layer: where each head looks to predict each target piece, H T S.
 
     The heads of an ensemble are those of all its models.
@@ -72,9 +72,9 @@ def word_alignment(
     """
     if not source or not target:
         return []
-    weights_TS = predicting(attention).mean(0)
-    source_words = torch.tensor(tokenizer.words(source))
-    target_words = torch.tensor(tokenizer.words(target))
+    weights_TS = last_layer_attention(attention).mean(0)
+    source_words = torch.tensor(tokenizer.word_indices(source))
+    target_words = torch.tensor(tokenizer.word_indices(target))
     read, said = source_words >= 0, target_words >= 0  # marks belong to no word
     if not (read.any() and said.any()):
         return []

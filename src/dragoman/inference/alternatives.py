@@ -1,4 +1,4 @@
-"""What a translation could go on with: the likeliest next words, and what each would lead to."""
+"""Alternatives to a translation: the likeliest next words, and what each would lead to."""
 
 # B sentences, K hypotheses of each, T pieces so far, W words at work, V vocabulary
 
@@ -14,21 +14,21 @@ from torch import Tensor
 from dragoman.inference.translation import Alternative
 from dragoman.models import Model
 from dragoman.search import SearchOptions, search
-from dragoman.search.batching import search_many, source_rows
-from dragoman.search.ranking import best_of
-from dragoman.search.search_space import NEVER, Constraint
+from dragoman.search.allowed_outputs import NEVER, Constraint
+from dragoman.search.batching import search_in_batches, source_rows
+from dragoman.search.beam import stable_topk
 from dragoman.text.special_tokens import BOS, EOS
 from dragoman.text.tokenizer import Tokenizer
 
-__all__ = ["alternatives"]
+__all__ = ["find_alternatives"]
 
-LONGEST: Final = 24
-"""Pieces of a word."""
-UNFINISHED: Final = 0.1
-"""What ends with less probability than this is the beginning of a word and no word."""
+MAX_WORD_PIECES: Final = 24
+"""A word may have so many pieces."""
+MIN_END_PROBABILITY: Final = 0.1
+"""What ends with less probability than this is not a word but the beginning of one."""
 
 
-def alternatives(
+def find_alternatives(
     model: Model,
     tokenizer: Tokenizer,
     source: Sequence[int],
@@ -37,7 +37,7 @@ def alternatives(
     count: int,
     options: SearchOptions,
 ) -> list[Alternative]:
-    """The `count` likeliest next words after a prefix; `starts`: pieces that begin a word."""
+    """Return the `count` likeliest next words after a prefix; `starts` begin words."""
     words: dict[str, tuple[list[int], float]] = {}
     for ids, probability in _next_words(model, source, prefix, starts_V, count):
         word = tokenizer.decode(ids)
@@ -48,7 +48,7 @@ def alternatives(
     begins = [[*prefix, *ids] for _, (ids, _) in best]
     end_V = torch.arange(len(starts_V), device=starts_V.device) == EOS
     follows = [starts_V | end_V if word else end_V for word, _ in best]
-    completed = search_many(
+    completed = search_in_batches(
         model,
         [source] * len(best),
         lambda rows, forced, constraint: search(
@@ -67,10 +67,10 @@ def alternatives(
 
 
 class _WordEnds(Constraint):
-    """After so many pieces a hypothesis has come to the end of a word."""
+    """Require that a word ends after so many pieces of a hypothesis."""
 
     def __init__(self, pieces: Sequence[int], follows_BV: Tensor) -> None:
-        """For each row of the source: after how many, and what may follow there."""
+        """Take, for each row of the source, after how many pieces, and what may follow there."""
         self._pieces, self._follows_BV = pieces, follows_BV
         self._pieces_B = torch.tensor(pieces, device=follows_BV.device)
 
@@ -89,9 +89,9 @@ class _WordEnds(Constraint):
 def _next_words(
     model: Model, source: Sequence[int], prefix: Sequence[int], starts_V: Tensor, count: int
 ) -> list[tuple[list[int], float]]:
-    """Words as pieces, with their probabilities; a word may be there in several spellings.
+    """Return words as pieces, with their probabilities; one may be there in several spellings.
 
-    A word ends where a piece that begins one, or EOS, follows. No pieces: the sentence ends.
+    A word ends where a piece that begins one, or EOS, follows. Without pieces the sentence ends.
     """
     device = starts_V.device
     state = model.start(source_rows([source], device))
@@ -103,13 +103,13 @@ def _next_words(
     sums_W, last_W = _likeliest(log_probs_V.masked_fill(~starts_V, -inf)[None], max(8, 2 * count))
     words = [[piece] for piece in last_W.tolist()]
     state = state.expand(len(words))
-    for _ in range(LONGEST):
+    for _ in range(MAX_WORD_PIECES):
         log_probs_1WV, state = model.step(last_W[None], state)
         log_probs_WV = log_probs_1WV[0]
         over_W = log_probs_WV.masked_fill(~starts_V, -inf).logsumexp(1)
         over_W = torch.logaddexp(over_W, log_probs_WV[:, EOS])
         ended = zip(words, (sums_W + over_W).tolist(), over_W.tolist(), strict=True)
-        found += [(word, total) for word, total, over in ended if over > log(UNFINISHED)]
+        found += [(word, total) for word, total, over in ended if over > log(MIN_END_PROBABILITY)]
         found.sort(key=lambda one: -one[1])
         totals_WV = sums_W[:, None] + log_probs_WV.masked_fill(starts_V, -inf)
         sums_W, index_W = _likeliest(totals_WV, len(words))
@@ -123,7 +123,7 @@ def _next_words(
 
 
 def _likeliest(totals_WV: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """Of what goes on; where they stood in W V."""
+    """Return the best totals of pieces that continue a word, and where they stood in W V."""
     totals_WV[:, [*NEVER, EOS]] = -inf
-    values_1W, index_1W = best_of(totals_WV.reshape(1, -1), count)
+    values_1W, index_1W = stable_topk(totals_WV.reshape(1, -1), count)
     return values_1W[0], index_1W[0]

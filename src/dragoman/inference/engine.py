@@ -1,56 +1,68 @@
-"""What an engine is to those who use one: the CPU's and the GPU's are two of them."""
+"""The interface that the fast engines have in common: the CPU engine and the GPU engine.
+
+An engine holds a model's weights in the form its device computes with, and searches over them.
+What no engine supports is computed by `dragoman.inference.torch_engine`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import Final, Protocol
 
-from dragoman.search.options import Hypothesis, SearchOptions
-from dragoman.trees.grammar import Yields
+from dragoman.search.options import Hypothesis, SearchOptions, longest_output
+from dragoman.trees.grammar import SentencesToParse
 
-__all__ = ["Searcher", "best_window", "search_each"]
+__all__ = ["DEFAULT_WINDOW", "Engine", "output_limits"]
 
-WINDOW: Final = 2000
-"""Lines that are searched at a time, unless an engine says otherwise."""
+DEFAULT_WINDOW: Final = 2000
+"""Lines are searched so many at a time where no engine asks for more."""
 
 
-class Searcher(Protocol):
-    """A model's weights, and a search over them.
+class Engine(Protocol):
+    """Search for the best hypotheses of many sentences with one model."""
 
-    One that works best with more or fewer lines at a time than others has them as its `window`. One
-    that goes on with other sentences while somebody looks at what it has found has `each`.
-    """
+    window: int
+    """An engine is used best if it is given so many lines at a time."""
+    max_beam: int
+    """A beam may be so wide."""
 
-    def serves(self, options: SearchOptions) -> bool:
-        """Whether this is a search the engine knows."""
+    def supports(self, options: SearchOptions) -> bool:
+        """Return whether the engine can search with these options."""
+        return options.min_length == 0 and options.groups == 1 and options.beam <= self.max_beam
+
+    def search_each(
+        self,
+        sentences: Sequence[Sequence[int]],
+        options: SearchOptions,
+        to_parse: SentencesToParse | None = None,
+    ) -> Iterator[tuple[int, list[Hypothesis]]]:
+        """Yield the number of each sentence and its best hypotheses, as soon as they are found.
+
+        They are what `dragoman.search.search` finds, in any order of the sentences. With `to_parse`
+        they are trees over the words of each sentence.
+        """
+        ...
 
     def search(
         self,
         sentences: Sequence[Sequence[int]],
         options: SearchOptions,
-        yields: Yields | None = None,
+        to_parse: SentencesToParse | None = None,
     ) -> list[list[Hypothesis]]:
-        """The best hypotheses of each sentence, as `dragoman.search.search` finds them.
+        """Return what `search_each` finds, in the order of the sentences."""
+        results: list[list[Hypothesis]] = [[] for _ in sentences]
+        for number, found in self.search_each(sentences, options, to_parse):
+            results[number] = found
+        return results
 
-        With `yields` they are trees over the words of each sentence.
-        """
 
-
-def search_each(
-    engine: Searcher,
+def output_limits(
     sentences: Sequence[Sequence[int]],
     options: SearchOptions,
-    yields: Yields | None = None,
-) -> Iterator[tuple[int, list[Hypothesis]]]:
-    """What an engine finds for each sentence, by its number, in the order it is found."""
-    each = getattr(engine, "each", None)
-    if each is None:
-        yield from enumerate(engine.search(sentences, options, yields))
-    else:
-        yield from each(sentences, options, yields)
-
-
-def best_window(engine: Searcher | None) -> int:
-    """How many lines to give an engine at a time."""
-    window: int = getattr(engine, "window", WINDOW)
-    return window
+    to_parse: SentencesToParse | None = None,
+) -> list[int]:
+    """Return how many pieces the output of each sentence may have, at least enough for a tree."""
+    return [
+        longest_output(len(ids), options, 0 if to_parse is None else to_parse.shortest_target(i))
+        for i, ids in enumerate(sentences)
+    ]

@@ -1,4 +1,10 @@
-"""A glossary: how certain words and phrases of the source are to be translated."""
+"""Glossaries: how certain words and phrases of the source are to be translated.
+
+The text is translated as it is. Where a term's translation is missing then, the line is searched
+again with the translation as something that must be there. A model that knows the word puts it in
+its place at little cost; where the cost is greater, the words that the term is aligned with are
+replaced instead. docs/decoding.md has the measurements behind this.
+"""
 
 from __future__ import annotations
 
@@ -12,21 +18,20 @@ from typing import Final
 
 from dragoman.data.readers.parallel import open_text
 from dragoman.errors import DataError
-from dragoman.inference.translation import Request, Run, Translation
-from dragoman.search.constraints.phrase_matching import occurs
-from dragoman.search.constraints.spelling import is_word
+from dragoman.inference.translation import Request, TranslateFunction, Translation
+from dragoman.text.word_boundaries import contains_phrase, is_word
 
 __all__ = [
-    "Entry",
     "Glossary",
-    "Match",
-    "Terms",
+    "GlossaryEntry",
+    "GlossaryTranslator",
+    "TermMatch",
 ]
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """A term, its translation, and the line of the file they stand on."""
+class GlossaryEntry:
+    """Hold a term, its translation, and the line of the file they stand on."""
 
     term: str
     translation: str
@@ -34,20 +39,20 @@ class Entry:
 
     @property
     def any_case(self) -> bool:
-        """A term in small letters is meant in any case; one with a capital only as it is."""
+        """Return whether the term is meant in any case: it is if it has no capital."""
         return self.term == self.term.lower()
 
 
 class Glossary:
-    """Terms and their translations, checked."""
+    """Hold terms and their translations, which have been checked."""
 
     def __init__(
         self, entries: Iterable[tuple[str, str, int]], *, name: str = "the glossary"
     ) -> None:
-        """Term, translation and line number of each entry; no term has two translations."""
-        known: dict[str, Entry] = {}
+        """Take term, translation and line number of each entry; no term has two translations."""
+        known: dict[str, GlossaryEntry] = {}
         for term, translation, line in entries:
-            entry = Entry(" ".join(term.split()), " ".join(translation.split()), line)
+            entry = GlossaryEntry(" ".join(term.split()), " ".join(translation.split()), line)
             if not entry.term or not entry.translation:
                 side = "translation" if entry.term else "term"
                 raise DataError(f"{name}, line {line}: the {side} is empty; fill it in")
@@ -57,19 +62,19 @@ class Glossary:
                     f"{name}, lines {first.line} and {line}: '{entry.term}' is to be "
                     f"'{first.translation}' and '{entry.translation}'; keep one"
                 )
-        self.entries: tuple[Entry, ...] = tuple(known.values())
+        self.entries: tuple[GlossaryEntry, ...] = tuple(known.values())
 
     @classmethod
     def read(cls, path: Path | str) -> Glossary:
-        """A file of terms and translations: TSV, or CSV if its name ends so.
+        """Read a file of terms and translations: TSV, or CSV if its name ends so.
 
-        Blank lines and lines that begin with # say nothing.
+        Blank lines and lines that begin with # are left out.
         """
         comma = str(path).lower().endswith(".csv")
-        return cls(_rows(path, "," if comma else "\t"), name=str(path))
+        return cls(_read_rows(path, "," if comma else "\t"), name=str(path))
 
 
-def _rows(path: Path | str, separator: str) -> Iterator[tuple[str, str, int]]:
+def _read_rows(path: Path | str, separator: str) -> Iterator[tuple[str, str, int]]:
     for number, line in enumerate(open_text(path), 1):
         if not line.strip() or line.startswith("#"):
             continue
@@ -85,16 +90,8 @@ def _rows(path: Path | str, separator: str) -> Iterator[tuple[str, str, int]]:
         yield columns[0], columns[1], number
 
 
-# PART translate.terms: A glossary at work.
-#
-# The text is translated as it is. Where a term's translation is missing then, the line is
-# searched again with the translation as something that must be there. A model that knows the
-# word puts it in its place at little cost; where the cost is greater, the words that the term
-# is aligned with are replaced instead. docs/decoding.md has the measurements behind this.
-
-
-CHEAP: Final = 6.0
-"""Log-probability a term may cost before it is put at the aligned place instead."""
+MAX_TERM_COST: Final = 6.0
+"""A term may cost so much log-probability before it replaces the aligned words instead."""
 
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 _CHARACTER = re.compile(r"\S")
@@ -102,30 +99,30 @@ _WORD = re.compile(r"\S+")
 
 
 @dataclass(frozen=True, slots=True)
-class Match:
-    """A term found in a text."""
+class TermMatch:
+    """Hold a term that was found in a text."""
 
     translation: str
     words: range
-    """The white-space words of the text it touches."""
+    """These are the white-space words of the text that it touches."""
 
 
-class Terms:
-    """A glossary at work for one translator."""
+class GlossaryTranslator:
+    """Use a glossary with one translator."""
 
     def __init__(
         self,
         glossary: Glossary,
         normalize: Callable[[str], str],
         *,
-        source_words: bool = True,
-        target_words: bool = True,
+        source_has_spaces: bool = True,
+        target_has_spaces: bool = True,
     ) -> None:
-        """`source_words`, `target_words`: whether the language has spaces between words."""
+        """Normalise the terms as the translator does; some languages have no spaces."""
         self._normalize = normalize
-        self._token = _TOKEN if source_words else _CHARACTER
-        self._source_words, self._target_words = source_words, target_words
-        self._entries: dict[str, list[Entry]] = {}
+        self._token = _TOKEN if source_has_spaces else _CHARACTER
+        self._source_has_spaces, self._target_has_spaces = source_has_spaces, target_has_spaces
+        self._entries: dict[str, list[GlossaryEntry]] = {}
         for entry in glossary.entries:
             clean = replace(
                 entry, term=normalize(entry.term), translation=normalize(entry.translation)
@@ -138,8 +135,8 @@ class Terms:
         for several in self._entries.values():  # the longest first, and exact before any case
             several.sort(key=lambda entry: (-len(entry.term), entry.any_case))
 
-    def matches(self, text: str) -> list[Match]:
-        """The terms in a text, as whole words; of several at one place the longest."""
+    def matches(self, text: str) -> list[TermMatch]:
+        """Return the terms in a text, as whole words; of several at one place the longest."""
         line = self._normalize(text)
         starts = [match.start() for match in _WORD.finditer(line)]
         found, end = [], 0
@@ -147,24 +144,24 @@ class Terms:
             if token.start() < end:
                 continue
             for entry in self._entries.get(token.group().lower(), ()):
-                if self._stands(entry, line, token.start()):
+                if self._matches_at(entry, line, token.start()):
                     end = token.start() + len(entry.term)
                     first = bisect_right(starts, token.start()) - 1
                     words = range(first, first + entry.term.count(" ") + 1)
-                    found.append(Match(entry.translation, words))
+                    found.append(TermMatch(entry.translation, words))
                     break
         return found
 
-    def _stands(self, entry: Entry, line: str, start: int) -> bool:
+    def _matches_at(self, entry: GlossaryEntry, line: str, start: int) -> bool:
         end = start + len(entry.term)
         part = line[start:end]
         if part != entry.term and not (entry.any_case and part.lower() == entry.term):
             return False
         after = line[end : end + 1]
-        return not (self._source_words and after and is_word(after) and is_word(part[-1]))
+        return not (self._source_has_spaces and after and is_word(after) and is_word(part[-1]))
 
-    def translate(self, requests: Sequence[Request], run: Run) -> list[Translation]:
-        """What `run` gives, with the translation of every term in it.
+    def translate(self, requests: Sequence[Request], run: TranslateFunction) -> list[Translation]:
+        """Return what `run` gives, with the translation of every term in it.
 
         Alternatives that lack one are left out.
         """
@@ -180,21 +177,25 @@ class Terms:
             for i, wanted in missing.items()
         ]
         for (i, wanted), forced in zip(missing.items(), run(again), strict=True):
-            loss = found[i].log_prob - forced.log_prob
-            put = self._put(found[i], wanted) if loss > CHEAP * len(wanted) else None
-            found[i] = put if put is not None and self._obeys(put.text, requests[i]) else forced
+            before = found[i]
+            loss = before.log_prob - forced.log_prob
+            found[i] = forced
+            if loss > MAX_TERM_COST * len(wanted):
+                replaced = self._replace_aligned(before, wanted)
+                if replaced is not None and self._satisfies(replaced.text, requests[i]):
+                    found[i] = replaced
         return [
-            replace(one, alternatives=tuple(self._complete(one.alternatives, matches)))
+            replace(one, alternatives=tuple(self._with_all_terms(one.alternatives, matches)))
             for one, matches in zip(found, terms, strict=True)
         ]
 
-    def _complete(
-        self, several: Iterable[Translation], matches: Sequence[Match]
+    def _with_all_terms(
+        self, several: Iterable[Translation], matches: Sequence[TermMatch]
     ) -> Iterator[Translation]:
         return (one for one in several if not self._missing(matches, one.text))
 
-    def _obeys(self, text: str, request: Request) -> bool:
-        """Whether a text is still all that was asked for."""
+    def _satisfies(self, text: str, request: Request) -> bool:
+        """Return whether a text is still all that was asked for."""
         return (
             text.startswith(self._normalize(request.prefix))
             and all(self._occurs(phrase, text) for phrase in request.must)
@@ -202,15 +203,17 @@ class Terms:
         )
 
     def _occurs(self, phrase: str, text: str) -> bool:
-        return occurs(self._normalize(phrase), text, whole_words=self._target_words)
+        return contains_phrase(self._normalize(phrase), text, whole_words=self._target_has_spaces)
 
-    def _missing(self, matches: Sequence[Match], text: str) -> list[Match]:
+    def _missing(self, matches: Sequence[TermMatch], text: str) -> list[TermMatch]:
         return [match for match in matches if not self._occurs(match.translation, text)]
 
-    def _put(self, found: Translation, wanted: Sequence[Match]) -> Translation | None:
-        """The translation with each term in place of the words it is aligned with.
+    def _replace_aligned(
+        self, found: Translation, wanted: Sequence[TermMatch]
+    ) -> Translation | None:
+        """Return the translation with each term in place of the words it is aligned with.
 
-        None where a term is aligned with nothing. The alternatives go.
+        Return None where a term is aligned with nothing. The alternatives are left out.
         """
         words = found.text.split(" ")
         taken: dict[int, str] = {}
@@ -222,17 +225,17 @@ class Terms:
             run = _longest_run(sorted(t for t in targets if t not in taken))
             if not run:
                 return None
-            before, after = _edges(words[run[0]], words[run[-1]])
+            before, after = _punctuation(words[run[0]], words[run[-1]])
             taken |= dict.fromkeys(run, "")
             taken[run[0]] = f"{before}{match.translation}{after}"
         text = " ".join(taken.get(n, word) for n, word in enumerate(words) if taken.get(n) != "")
         if self._missing(wanted, text):
             return None
-        return replace(found, text=text, alignment=_moved(found, taken), alternatives=())
+        return replace(found, text=text, alignment=_move_alignment(found, taken), alternatives=())
 
 
 def _longest_run(numbers: Sequence[int]) -> list[int]:
-    """Of ascending numbers the most that follow one another, the first such."""
+    """Return the longest run of consecutive numbers among ascending ones, the first such."""
     best: list[int] = []
     run: list[int] = []
     for number in numbers:
@@ -242,8 +245,8 @@ def _longest_run(numbers: Sequence[int]) -> list[int]:
     return best
 
 
-def _edges(first: str, last: str) -> tuple[str, str]:
-    """The punctuation before a word and after another."""
+def _punctuation(first: str, last: str) -> tuple[str, str]:
+    """Return the punctuation before a word and after another."""
     before = re.match(r"[^\w\s]*", first)
     after = re.search(r"[^\w\s]*$", last)
     assert before is not None
@@ -251,8 +254,8 @@ def _edges(first: str, last: str) -> tuple[str, str]:
     return ("", "") if before.group() == first else (before.group(), after.group())
 
 
-def _moved(found: Translation, taken: dict[int, str]) -> tuple[tuple[int, int], ...]:
-    """The alignment when some words have become one, which may have several words itself."""
+def _move_alignment(found: Translation, taken: dict[int, str]) -> tuple[tuple[int, int], ...]:
+    """Return the alignment when some words were replaced by a term of one word or several."""
     places: list[list[int]] = []
     count = 0
     for n in range(len(found.text.split(" "))):

@@ -1,19 +1,25 @@
-"""Models as a user names them: where they are, on which device, in which numbers."""
+"""How models are loaded for use: from which directories, on which device, in which precision.
+
+`Predictor` is what translators and parsers have in common.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import cached_property
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from dragoman.config import Config
-from dragoman.errors import ConfigError, ModelError
-from dragoman.inference.cpu import Engine, open_engine, why_no_engine
-from dragoman.inference.cpu.shortlist import open_shortlist
-from dragoman.inference.device import pick
-from dragoman.inference.engine import Searcher
+from dragoman.errors import ConfigError, DragomanError, ModelError
+from dragoman.inference.cpu import CpuEngine, open_cpu_engine, why_no_cpu_engine
+from dragoman.inference.cpu.kernel_library import used_instruction_set, why_no_kernel
+from dragoman.inference.cpu.shortlist import read_shortlist
+from dragoman.inference.device import choose_device
+from dragoman.inference.engine import DEFAULT_WINDOW, Engine
 from dragoman.model_directory import LoadedModel, load_model, open_model
+from dragoman.system.cores import available_cores
 from dragoman.system.memory import keep_freed_memory
 from dragoman.text.tokenizer import Tokenizer
 
@@ -21,48 +27,52 @@ if TYPE_CHECKING:
     from dragoman.models import Model
 
 __all__ = [
-    "Loaded",
     "Precision",
-    "add_draft",
-    "add_shortlist",
-    "open_models",
+    "Predictor",
+    "attach_draft_model",
+    "attach_shortlist",
+    "describe_cpu_path",
+    "load_for_inference",
 ]
 
-
 Precision = Literal["auto", "int8", "float32"]
-"""In which numbers to compute; int8 is a CPU's."""
+"""A model is computed in these numbers; int8 is for a CPU."""
+
+log = logging.getLogger("dragoman.inference")
 
 
-def open_models(
+def load_for_inference(
     paths: Sequence[Path | str], device: str, precision: Precision
-) -> tuple[list[LoadedModel], Searcher | None]:
-    """A model or an ensemble, and the engine of the model where one computes it.
+) -> tuple[list[LoadedModel], Engine | None]:
+    """Load a model or an ensemble, and the engine of the model where one supports it.
 
-    `auto` is the engine wherever there is one for the model: in int8 on a CPU, in bf16 on a GPU.
+    `auto` uses an engine wherever there is one for the model: in int8 on a CPU, in bf16 on a GPU.
     """
     if precision not in get_args(Precision):
-        raise ConfigError(f"precision {precision}: there are auto, int8 and float32")
-    device = pick(device)
+        raise ConfigError(f"precision {precision} does not exist; use auto, int8 or float32")
+    device = choose_device(device)
     if device != "cpu":
-        return _open_on_gpu(paths, device, precision)
+        return _load_on_gpu(paths, device, precision)
     first = open_model(paths[0])
     ensemble = len(paths) > 1
     obstacle = (
-        "an ensemble is computed by PyTorch" if ensemble else why_no_engine(first.config.model)
+        "an ensemble is computed by PyTorch" if ensemble else why_no_cpu_engine(first.config.model)
     )
     if precision == "int8" and obstacle:
-        raise ConfigError(f"{first.path}: no int8 ({obstacle}); say precision float32")
-    if obstacle or precision == "float32":
-        keep_freed_memory()
-        return [load_model(one) for one in paths], None
-    return [first], open_engine(first)
+        raise ConfigError(f"{first.path}: no int8 ({obstacle}); use precision float32")
+    if not obstacle and precision != "float32":
+        return [first], open_cpu_engine(first)
+    if precision == "auto" and not ensemble:
+        _warn_of_missing_kernel()
+    keep_freed_memory()
+    return [load_model(one) for one in paths], None
 
 
-def _open_on_gpu(
+def _load_on_gpu(
     paths: Sequence[Path | str], device: str, precision: Precision
-) -> tuple[list[LoadedModel], Searcher | None]:
+) -> tuple[list[LoadedModel], Engine | None]:
     if precision == "int8":
-        raise ConfigError("int8 is for the CPU; leave out the precision, or say device cpu")
+        raise ConfigError("int8 is for the CPU; leave out the precision, or use device cpu")
     if precision == "auto" and len(paths) == 1:
         from dragoman.inference.gpu import open_gpu_engine, why_no_gpu_engine
 
@@ -72,10 +82,40 @@ def _open_on_gpu(
     return [load_model(one, device) for one in paths], None
 
 
-def add_draft(loaded: LoadedModel, engine: Searcher | None, path: Path | str) -> None:
-    """Let the model at `path` guess ahead of a model in the engine; the result stays the same."""
+# --- without the compiled kernel ---
+
+
+@cache
+def _warn_of_missing_kernel() -> None:
+    """Log once, where the kernel cannot be used, that PyTorch is slower and what to do.
+
+    Where logging is not set up, Python writes the line to stderr.
+    """
+    if why_no_kernel():
+        log.warning("%s", describe_cpu_path())
+
+
+def describe_cpu_path() -> str:
+    """Return a line that says what computes Transformers on this machine's CPU."""
+    if reason := why_no_kernel():
+        return (
+            f"{reason}, so PyTorch computes on the CPU, about 5 to 10 times slower; install a C "
+            "compiler and run: pip install --force-reinstall --no-deps dragoman"
+        )
+    threads = available_cores()
+    return (
+        f"the CPU engine computes in int8 with {used_instruction_set()}, "
+        f"in {threads} thread{'s' if threads > 1 else ''}"
+    )
+
+
+# --- what an engine can be given besides its model ---
+
+
+def attach_draft_model(loaded: LoadedModel, engine: Engine | None, path: Path | str) -> None:
+    """Let the model at `path` draft for a model in the CPU engine; the results stay the same."""
     draft = open_model(path)
-    if not isinstance(engine, Engine):
+    if not isinstance(engine, CpuEngine):
         raise ConfigError(
             f"{loaded.path}: takes no draft, which is for int8 on a CPU; leave out {draft.path}"
         )
@@ -84,31 +124,27 @@ def add_draft(loaded: LoadedModel, engine: Searcher | None, path: Path | str) ->
             f"{draft.path}: has other pieces than {loaded.path}; a draft is trained with the same "
             "tokeniser, as dragoman distill does"
         )
-    if obstacle := why_no_engine(draft.config.model):
+    if obstacle := why_no_cpu_engine(draft.config.model):
         raise ConfigError(f"{draft.path}: no int8 ({obstacle}), and so no draft")
-    engine.draft = open_engine(draft)
+    engine.draft = open_cpu_engine(draft)
 
 
-def add_shortlist(loaded: LoadedModel, engine: Searcher | None) -> None:
-    """Let the engine look only at the pieces that the model's shortlist has for a sentence."""
-    if not isinstance(engine, Engine):
+def attach_shortlist(loaded: LoadedModel, engine: Engine | None) -> None:
+    """Let the CPU engine compute only the pieces that the model's shortlist has for a sentence."""
+    if not isinstance(engine, CpuEngine):
         raise ConfigError(
             f"{loaded.path}: takes no shortlist, which is for int8 on a CPU; leave it out"
         )
-    engine.take(open_shortlist(loaded))
+    engine.use_shortlist(read_shortlist(loaded))
 
 
-# PART translate.loaded: What a translator and a parser have in common: a model, or several as
-# one, and an engine.
-
-
-class Loaded:
-    """Loaded models with the same pieces; the first speaks for all."""
+class Predictor:
+    """Hold one or several models with the same pieces, and an engine; the first speaks for all."""
 
     def __init__(
-        self, loaded: LoadedModel, *others: LoadedModel, engine: Searcher | None = None
+        self, loaded: LoadedModel, *others: LoadedModel, engine: Engine | None = None
     ) -> None:
-        """An `engine` of the same weights does what it can do; the rest is done by the model."""
+        """Use an `engine` of the same weights for what it supports, and PyTorch for the rest."""
         self._loaded = (loaded, *others)
         self._engine = engine
         self.tokenizer: Tokenizer = loaded.tokenizer
@@ -116,14 +152,37 @@ class Loaded:
         self.card: dict[str, Any] = loaded.card
         self.path: Path = loaded.path
         self.warn: Callable[[str], None] = lambda message: None
-        """Told of a sentence that is longer than any the model has seen, or had to be cut."""
+        """This is called with a message when a sentence is unusually long or had to be cut."""
 
     @cached_property
     def model(self) -> Model:
-        """The model, or the ensemble; read now, if the engine was enough until now."""
+        """Return the model or the ensemble; it is read now if the engine was enough until now."""
         first, *others = (one.model for one in self._loaded)
         if not others:
             return first
         from dragoman.models.ensemble import Ensemble
 
         return Ensemble([first, *others])
+
+    def _windows(self, lines: Iterable[str], count: int | None) -> Iterator[list[str]]:
+        """Yield `count` lines at a time, about 500 characters each at most; the last may be empty.
+
+        Without a count there are as many as the engine is used best with. Where a line cannot be
+        read, those before it come first.
+        """
+        if count is None:
+            count = DEFAULT_WINDOW if self._engine is None else self._engine.window
+        max_size = max(1_000_000, 500 * count)
+        waiting: list[str] = []
+        size = 0
+        try:
+            for line in lines:
+                waiting.append(line)
+                size += len(line)
+                if len(waiting) >= count or size > max_size:
+                    yield waiting
+                    waiting, size = [], 0
+        except DragomanError:
+            yield waiting
+            raise
+        yield waiting

@@ -1,4 +1,4 @@
-"""How probable a model finds translations it is shown, piece by piece."""
+"""Scoring: how probable a model finds given translations, piece by piece."""
 
 # B sentences, L length of their rows, N real positions, M model width
 
@@ -10,16 +10,16 @@ from typing import Final
 import torch
 
 from dragoman.errors import DataError
-from dragoman.inference.translation import Scored
+from dragoman.inference.translation import ScoredTranslation
 from dragoman.models import Model
-from dragoman.search.batching import by_length, source_rows, target_rows
+from dragoman.search.batching import length_sorted_batches, source_rows, target_rows
 from dragoman.search.options import length_penalty
 from dragoman.text.tokenizer import Tokenizer
 
 __all__ = ["score_pairs"]
 
-POSITIONS_AT_A_TIME: Final = 1024
-"""Log-probabilities of this many positions exist at once, however large the batch."""
+POSITIONS_AT_ONCE: Final = 1024
+"""Log-probabilities of this many positions exist at once, however large the batch is."""
 
 
 @torch.no_grad()
@@ -31,8 +31,8 @@ def score_pairs(
     *,
     alpha: float,
     batch_tokens: int,
-) -> list[Scored]:
-    """The log-probability of each target given its source, in their order.
+) -> list[ScoredTranslation]:
+    """Return the log-probability of each target given its source, in their order.
 
     A line is taken whole, and so must fit in a batch. A pair without text costs nothing, as in
     translation.
@@ -52,8 +52,8 @@ def score_pairs(
                 f"({batch_tokens:,}); split it, or raise search.batch_tokens in the model's config"
             )
     device = next(model.parameters()).device
-    results: list[Scored | None] = [None] * len(source)
-    for batch in by_length(lengths, batch_tokens):
+    results: list[ScoredTranslation | None] = [None] * len(source)
+    for batch in length_sorted_batches(lengths, batch_tokens):
         wanted = source_rows([target[i] for i in batch], device)  # its pieces, then EOS
         real_BL = wanted.segments_RL > 0
         features_NM = model.features(
@@ -61,8 +61,8 @@ def score_pairs(
             target_rows([target[i] for i in batch], device),
         )[real_BL]
         parts = zip(
-            features_NM.split(POSITIONS_AT_A_TIME),
-            wanted.ids_RL[real_BL].split(POSITIONS_AT_A_TIME),
+            features_NM.split(POSITIONS_AT_ONCE),
+            wanted.ids_RL[real_BL].split(POSITIONS_AT_ONCE),
             strict=True,
         )
         found = [
@@ -73,7 +73,7 @@ def score_pairs(
         for i, log_probs_L in zip(batch, each, strict=True):
             log_probs = log_probs_L.tolist() if source[i] or target[i] else [0.0]
             total = sum(log_probs)
-            results[i] = Scored(
+            results[i] = ScoredTranslation(
                 (*tokenizer.pieces(target[i]), "</s>"),
                 tuple(log_probs),
                 total,

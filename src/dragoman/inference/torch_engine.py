@@ -1,6 +1,7 @@
-"""What PyTorch computes: constraints, sampling, alignments, scores, and search where no engine is.
+"""What PyTorch computes for a translator, beside and instead of the fast engines.
 
-Importing this imports PyTorch, so that only what asks for such a thing imports this.
+These are constraints, sampling, alignments, scores, alternatives, and search with models that no
+engine supports. Importing this imports PyTorch, so it is imported only where it is needed.
 """
 
 from __future__ import annotations
@@ -16,78 +17,93 @@ from torch import Tensor
 from dragoman.config import Config
 from dragoman.errors import ConfigError
 from dragoman.inference.alignment import attends_to_source, source_attention, word_alignment
-from dragoman.inference.alternatives import alternatives
+from dragoman.inference.alternatives import find_alternatives
 from dragoman.inference.scoring import score_pairs
-from dragoman.inference.translation import Alternative, Scored, Segment, Settings, Translation
+from dragoman.inference.translation import (
+    Alternative,
+    DecodingSettings,
+    ScoredTranslation,
+    Segment,
+    Translation,
+)
 from dragoman.models import Model, Rows
-from dragoman.search import Constraint, Hypothesis, SearchOptions, banked_search, sample, search
-from dragoman.search.batching import Find, by_length, search_many
-from dragoman.search.constraints.phrase_matching import occurs
-from dragoman.search.constraints.phrases import Lexical, Phrases, Wanted
+from dragoman.search import (
+    Constraint,
+    Hypothesis,
+    SearchOptions,
+    phrase_constrained_search,
+    sample,
+    search,
+)
+from dragoman.search.batching import SearchBatch, length_sorted_batches, search_in_batches
+from dragoman.search.constraints.phrases import PhraseCompiler, PhraseConstraint, PhraseRequirements
 from dragoman.system.memory import keep_freed_memory
 from dragoman.text.tokenizer import Tokenizer
+from dragoman.text.word_boundaries import contains_phrase
 
-__all__ = ["ByModel"]
+__all__ = ["TorchEngine"]
 
 
-class ByModel:
-    """A model and its tokeniser."""
+class TorchEngine:
+    """Compute with a model in PyTorch what the fast engines do not."""
 
-    def __init__(self, model: Model, tokenizer: Tokenizer, config: Config, *, spaces: bool) -> None:
-        """`spaces`: whether the target language has them between words."""
+    def __init__(
+        self, model: Model, tokenizer: Tokenizer, config: Config, *, target_has_spaces: bool
+    ) -> None:
+        """Use a model and its tokeniser; `target_has_spaces` between its words."""
         self._model, self._tokenizer, self._config = model, tokenizer, config
-        self._spaces = spaces
-        self._phrases = Phrases(tokenizer, tokenizer.sizes[1], whole_words=spaces)
+        self._target_has_spaces = target_has_spaces
+        self._phrases = PhraseCompiler(tokenizer, tokenizer.sizes[1], whole_words=target_has_spaces)
         if self._device.type == "cpu":
             keep_freed_memory()
 
     @property
     def aligns(self) -> bool:
-        """Whether the model has attention to read an alignment off."""
+        """Return whether the model has attention to read an alignment off."""
         return attends_to_source(self._model)
 
     # --- search ---
 
     def search(
-        self, segments: Sequence[Segment], ids: Sequence[Sequence[int]], settings: Settings
+        self, segments: Sequence[Segment], ids: Sequence[Sequence[int]], settings: DecodingSettings
     ) -> list[list[Hypothesis]]:
-        """The best hypotheses of each segment, or samples; `ids` are the segments' pieces."""
+        """Return the best hypotheses of each segment, or samples; `ids` are its pieces."""
         if settings.sampling is not None and any(one.must for one in segments):
-            raise ConfigError("what a translation must contain is searched for, not sampled")
-        forced = [self._forced(one.prefix) for one in segments]
+            raise ConfigError("what a translation must contain needs search; leave out sampling")
+        prefixes = [self._encode_prefix(one.prefix) for one in segments]
         wanted = [
-            self._phrases.wanted(one.must, one.must_not, one.joint)
+            self._phrases.compile(one.must, one.must_not, one.separator)
             if one.must or one.must_not
             else None
             for one in segments
         ]
         found: list[list[Hypothesis]] = [[] for _ in segments]
-        for beam, group in self._groups(segments, ids, wanted, settings):
+        for beam, group in self._group_by_beam(segments, ids, wanted, settings):
             asked = [w for i in group if (w := wanted[i]) is not None]
-            several = search_many(
+            several = search_in_batches(
                 self._model,
                 [ids[i] for i in group],
-                self._finder(beam, settings),
+                self._make_search(beam, settings),
                 batch_tokens=self._config.search.batch_tokens,
-                prefixes=[forced[i] for i in group] if any(forced[i] for i in group) else None,
-                constrain=self._constrain(asked),
+                prefixes=[prefixes[i] for i in group] if any(prefixes[i] for i in group) else None,
+                constrain=self._make_constraint(asked),
             )
             for i, hypotheses in zip(group, several, strict=True):
                 if wanted[i] is not None and hypotheses[0].score == -inf:
-                    raise ConfigError(_impossible(segments[i]))
+                    raise ConfigError(_describe_impossible(segments[i]))
                 found[i] = hypotheses
         return found
 
-    def share_out(
+    def assign_phrases(
         self,
         segments: Sequence[Segment],
         find: Callable[[Sequence[Segment]], list[list[Translation]]],
     ) -> list[Segment]:
-        """Of a line in several segments, each phrase goes where it costs least."""
+        """Assign each phrase of a line in several segments to the one where it costs least."""
         parts: dict[int, list[int]] = {}
         for place, one in enumerate(segments):
             if one.must:
-                parts.setdefault(one.owner, []).append(place)
+                parts.setdefault(one.request, []).append(place)
         shared = list(segments)
         for places in parts.values():
             if len(places) < 2:
@@ -96,8 +112,11 @@ class ByModel:
             free = [replace(segments[place], must=()) for place in places]
             plain = [found[0] for found in find(free)]
             for phrase in segments[places[0]].must:
-                text = self._phrases.normalized(phrase, "must")
-                there = [occurs(text, one.text, whole_words=self._spaces) for one in plain]
+                text = self._phrases.normalize(phrase, "must")
+                there = [
+                    contains_phrase(text, one.text, whole_words=self._target_has_spaces)
+                    for one in plain
+                ]
                 if any(there):
                     given[places[there.index(True)]].append(phrase)
                     continue
@@ -111,29 +130,29 @@ class ByModel:
                 shared[place] = replace(segments[place], must=tuple(given[place]))
         return shared
 
-    def _forced(self, prefix: str) -> list[int]:
+    def _encode_prefix(self, prefix: str) -> list[int]:
         if not prefix:
             return []
         return self._tokenizer.encode_targets([self._tokenizer.normalize_target(prefix)])[0]
 
-    def _groups(
+    def _group_by_beam(
         self,
         segments: Sequence[Segment],
         ids: Sequence[Sequence[int]],
-        wanted: Sequence[Wanted | None],
-        settings: Settings,
+        wanted: Sequence[PhraseRequirements | None],
+        settings: DecodingSettings,
     ) -> Iterable[tuple[int | None, list[int]]]:
-        """Segments by the beam they need, so that no line's result depends on its neighbours."""
+        """Group segments by the beam they need, so that no result depends on other lines."""
         groups: dict[tuple[bool, int | None], list[int]] = {}
         for i, one in enumerate(wanted):
-            beam = one.beams(settings.search.beam) if one is not None and one.must else None
+            beam = one.beam_width(settings.search.beam) if one is not None and one.must else None
             groups.setdefault((one is None, beam), []).append(i)
             if one is not None and beam is not None:
-                _check_room(segments[i], len(ids[i]), one, settings.search)
+                _check_length(segments[i], len(ids[i]), one, settings.search)
         return [(beam, group) for (_, beam), group in groups.items()]
 
-    def _finder(self, beam: int | None, settings: Settings) -> Find:
-        """Of one group; `beam` is None where nothing must be contained."""
+    def _make_search(self, beam: int | None, settings: DecodingSettings) -> SearchBatch:
+        """Return the search for one group; `beam` is None where nothing must be contained."""
 
         def find(
             rows: Rows, forced: list[list[int]] | None, constraint: Constraint | None
@@ -141,10 +160,12 @@ class ByModel:
             model, options = self._model, settings.search
             if beam is not None:
                 if options.groups > 1:
-                    raise ConfigError("diverse beams cannot contain certain phrases; leave one out")
-                assert isinstance(constraint, Lexical)
+                    raise ConfigError(
+                        "diverse beams cannot be made to contain phrases; leave one out"
+                    )
+                assert isinstance(constraint, PhraseConstraint)
                 wide = replace(options, beam=beam)
-                return banked_search(model, rows, wide, constraint, prefixes=forced)
+                return phrase_constrained_search(model, rows, wide, constraint, prefixes=forced)
             if settings.sampling is not None:
                 return sample(
                     model, rows, settings.sampling, prefixes=forced, constraint=constraint
@@ -153,22 +174,24 @@ class ByModel:
 
         return find
 
-    def _constrain(self, wanted: Sequence[Wanted]) -> Callable[[Sequence[int]], Constraint] | None:
+    def _make_constraint(
+        self, wanted: Sequence[PhraseRequirements]
+    ) -> Callable[[Sequence[int]], Constraint] | None:
         if not wanted:
             return None
         device, targets = self._device, self._model.targets
-        return lambda rows: Lexical([wanted[i] for i in rows], targets, device)
+        return lambda rows: PhraseConstraint([wanted[i] for i in rows], targets, device)
 
     # --- beside search ---
 
     def align(
         self, sources: Sequence[Sequence[int]], found: Sequence[Sequence[Hypothesis]]
     ) -> dict[tuple[int, int], list[tuple[int, int]]]:
-        """The word alignment of every hypothesis, by (sentence, rank)."""
+        """Return the word alignment of every hypothesis, by (sentence, rank)."""
         keys = [(i, n) for i, row in enumerate(found) for n in range(len(row))]
         lengths = [len(sources[i]) + len(found[i][n].ids) for i, n in keys]
         alignments = {}
-        for batch in by_length(lengths, self._config.search.batch_tokens):
+        for batch in length_sorted_batches(lengths, self._config.search.batch_tokens):
             pairs = [keys[k] for k in batch]
             source = [sources[i] for i, _ in pairs]
             target = [found[i][n].ids for i, n in pairs]
@@ -177,8 +200,10 @@ class ByModel:
                 alignments[key] = word_alignment(weights, self._tokenizer, s, t)
         return alignments
 
-    def score(self, sources: Sequence[str], targets: Sequence[str], alpha: float) -> list[Scored]:
-        """How probable each target is as the translation of its source."""
+    def score(
+        self, sources: Sequence[str], targets: Sequence[str], alpha: float
+    ) -> list[ScoredTranslation]:
+        """Return how probable each target is as the translation of its source."""
         return score_pairs(
             self._model,
             self._tokenizer,
@@ -191,12 +216,12 @@ class ByModel:
     def alternatives(
         self, source: Sequence[int], prefix: str, count: int, options: SearchOptions
     ) -> list[Alternative]:
-        """The likeliest next words of a translation that begins with `prefix`."""
-        return alternatives(
+        """Return the likeliest next words of a translation that begins with `prefix`."""
+        return find_alternatives(
             self._model,
             self._tokenizer,
             source,
-            self._forced(prefix),
+            self._encode_prefix(prefix),
             self.word_starts,
             count,
             options,
@@ -204,9 +229,9 @@ class ByModel:
 
     @cached_property
     def word_starts(self) -> Tensor:
-        """Which pieces a word can begin with, V; in a language without spaces, all."""
+        """Return which pieces a word can begin with, V; in a language without spaces, all."""
         texts = self._phrases.spelling.texts
-        begins = [text.startswith(" ") or not self._spaces for text in texts]
+        begins = [text.startswith(" ") or not self._target_has_spaces for text in texts]
         return torch.tensor(begins, device=self._device)
 
     @property
@@ -214,21 +239,23 @@ class ByModel:
         return next(self._model.parameters()).device
 
 
-def _check_room(segment: Segment, pieces: int, wanted: Wanted, options: SearchOptions) -> None:
+def _check_length(
+    segment: Segment, pieces: int, wanted: PhraseRequirements, options: SearchOptions
+) -> None:
     longest = pieces + options.max_extra
-    if wanted.pieces > longest:
+    if wanted.min_pieces > longest:
         raise ConfigError(
-            f"what must be in the translation of '{_brief(segment.text)}' has "
-            f"{wanted.pieces} pieces, and {longest} are allowed; raise max_extra"
+            f"what must be in the translation of '{_shorten(segment.text)}' has "
+            f"{wanted.min_pieces} pieces, and {longest} are allowed; raise max_extra"
         )
 
 
-def _brief(text: str) -> str:
+def _shorten(text: str) -> str:
     return text if len(text) <= 40 else f"{text[:40]}…"
 
 
-def _impossible(segment: Segment) -> str:
+def _describe_impossible(segment: Segment) -> str:
     return (
-        f"no translation of '{_brief(segment.text)}' contains and does not contain what it must; "
+        f"no translation of '{_shorten(segment.text)}' contains and does not contain what it must; "
         "ask for less, or raise max_extra"
     )

@@ -1,4 +1,4 @@
-"""What a translator is asked for, and what it gives."""
+"""What a translator takes and returns: requests, settings, translations, scores, alternatives."""
 
 from __future__ import annotations
 
@@ -8,33 +8,41 @@ from typing import Any
 
 from dragoman.search import SamplingOptions, SearchOptions
 
-__all__ = ["Alternative", "Request", "Run", "Scored", "Segment", "Settings", "Translation"]
+__all__ = [
+    "Alternative",
+    "DecodingSettings",
+    "Request",
+    "ScoredTranslation",
+    "Segment",
+    "TranslateFunction",
+    "Translation",
+]
 
 
 @dataclass(frozen=True, slots=True)
 class Translation:
-    """One translation of one text."""
+    """Hold one translation of one text."""
 
     source: str
     text: str
     score: float
-    """Log-probability / length penalty, summed over the segments of a long line."""
+    """This is the log-probability / length penalty, summed over the segments of a long line."""
     tokens: tuple[str, ...]
-    """The target pieces as the model produced them."""
+    """These are the target pieces as the model produced them."""
     alignment: tuple[tuple[int, int], ...] = ()
-    """(source word, target word) by white-space words, if asked for."""
+    """These are pairs (source word, target word) of white-space words, if asked for."""
     alternatives: tuple[Translation, ...] = ()
-    """With n_best or samples: the others, best first."""
+    """With n_best or samples these are the others, best first."""
     log_prob: float = 0.0
-    """The sum of the model's log-probabilities of every piece and of the end."""
+    """This is the sum of the model's log-probabilities of every piece and of the end."""
 
     @property
     def pharaoh(self) -> str:
-        """The alignment as Pharaoh writes it: 0-0 1-2 …"""
+        """Return the alignment as Pharaoh writes it: 0-0 1-2 …"""
         return " ".join(f"{source}-{target}" for source, target in self.alignment)
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON holds it."""
+        """Return this as JSON holds it."""
         table: dict[str, Any] = {
             "text": self.text,
             "score": round(self.score, 6),
@@ -49,19 +57,19 @@ class Translation:
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """A word a translation could go on with."""
+    """Hold a word that a translation could go on with."""
 
     word: str
-    """Empty: the translation ends."""
+    """An empty word means that the translation ends."""
     probability: float
-    """Of this word after the prefix, in all spellings that were found."""
+    """The word has this probability after the prefix, in all spellings that were found."""
     translation: str
-    """The best translation that begins so."""
+    """This is the best translation that begins so."""
     score: float
-    """Of that."""
+    """That translation has this score."""
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON holds it."""
+        """Return this as JSON holds it."""
         return {
             "word": self.word,
             "probability": round(self.probability, 6),
@@ -71,19 +79,19 @@ class Alternative:
 
 
 @dataclass(frozen=True, slots=True)
-class Scored:
-    """A translation that was shown to a model."""
+class ScoredTranslation:
+    """Hold how probable a model finds a given translation."""
 
     tokens: tuple[str, ...]
-    """Its pieces, and the end."""
+    """These are its pieces, and the end."""
     log_probs: tuple[float, ...]
-    """Of each."""
+    """Each piece has this log-probability."""
     log_prob: float
     score: float
-    """`log_prob` / length penalty: what search ranks by."""
+    """This is `log_prob` / length penalty, which search ranks by."""
 
     def to_dict(self, *, tokens: bool = False) -> dict[str, Any]:
-        """As JSON holds it, with every piece if asked for."""
+        """Return this as JSON holds it, with every piece if asked for."""
         table: dict[str, Any] = {
             "log_prob": round(self.log_prob, 6),
             "score": round(self.score, 6),
@@ -97,7 +105,7 @@ class Scored:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A text to translate, and what is asked of its translation."""
+    """Hold a text to translate, and what its translation must be."""
 
     text: str
     prefix: str = ""
@@ -105,13 +113,13 @@ class Request:
     must_not: tuple[str, ...] = ()
 
 
-Run = Callable[[Sequence[Request]], list[Translation]]
-"""What translates some requests, with alignments."""
+TranslateFunction = Callable[[Sequence[Request]], list[Translation]]
+"""Such a function translates some requests, with alignments."""
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
-    """How to search, and whether to align."""
+class DecodingSettings:
+    """Say how to search, and whether to align."""
 
     search: SearchOptions
     sampling: SamplingOptions | None = None
@@ -120,17 +128,18 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A part of a text that is searched at once."""
+    """Hold a part of a text that is searched at once."""
 
-    owner: int
+    request: int
+    """This is the number of the request it belongs to."""
     text: str
     prefix: str
     must: tuple[str, ...]
     must_not: tuple[str, ...]
-    joint: str | None
-    """What joins its translation with the next segment's; None: it is the last."""
+    separator: str | None
+    """This joins its translation with the next segment's; None means it is the last."""
 
     @property
-    def free(self) -> bool:
-        """Whether nothing is asked of its translation."""
-        return not (self.prefix or self.must or self.must_not)
+    def constrained(self) -> bool:
+        """Return whether there is something that its translation must be."""
+        return bool(self.prefix or self.must or self.must_not)

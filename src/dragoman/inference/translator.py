@@ -1,4 +1,4 @@
-"""Text in, text out: what the command line, the server and evaluation call."""
+"""The translator: it turns text into text for the command line, the server and evaluation."""
 
 from __future__ import annotations
 
@@ -7,33 +7,46 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
-from dragoman.errors import ConfigError, DragomanError, ModelError
-from dragoman.inference.engine import Searcher, best_window
-from dragoman.inference.glossary import Glossary
-from dragoman.inference.loading import Loaded, Precision, add_draft, add_shortlist, open_models
-from dragoman.inference.pipeline import Decoder
-from dragoman.inference.translation import Alternative, Request, Scored, Settings, Translation
+from dragoman.errors import ConfigError, ModelError
+from dragoman.inference.engine import Engine
+from dragoman.inference.glossary import Glossary, GlossaryTranslator
+from dragoman.inference.loading import (
+    Precision,
+    Predictor,
+    attach_draft_model,
+    attach_shortlist,
+    load_for_inference,
+)
+from dragoman.inference.pipeline import TranslationPipeline
+from dragoman.inference.protection import find_copied_words, translate_protected
+from dragoman.inference.translation import (
+    Alternative,
+    DecodingSettings,
+    Request,
+    ScoredTranslation,
+    Translation,
+)
 from dragoman.model_directory import LoadedModel
 from dragoman.search import SamplingOptions, SearchOptions
+from dragoman.text.languages import written_without_spaces
 
 if TYPE_CHECKING:
-    from dragoman.inference.rewriting import Rewriter
-    from dragoman.inference.torch_engine import ByModel
+    from dragoman.inference.torch_engine import TorchEngine
     from dragoman.inspection.saved_page import Inspection
 
 __all__ = ["Translator", "load"]
 
-Wishes = Sequence[str] | Sequence[Sequence[str]]
-"""Phrases for all texts; or, if they are lists themselves, those for each."""
+PhraseLists = Sequence[str] | Sequence[Sequence[str]]
+"""Phrases are given for all texts; or, if they are lists themselves, for each."""
 
 
-class Translator(Loaded):
-    """A loaded model that translates text; or several as one, that have the same pieces."""
+class Translator(Predictor):
+    """Translate text with a loaded model, or with several that have the same pieces as one."""
 
     def __init__(
-        self, loaded: LoadedModel, *others: LoadedModel, engine: Searcher | None = None
+        self, loaded: LoadedModel, *others: LoadedModel, engine: Engine | None = None
     ) -> None:
-        """See Loaded."""
+        """Refuse parsers, and models that have not the same pieces; see Predictor."""
         for one in (loaded, *others):
             if one.config.data.task != "translation":
                 raise ModelError(f"{one.path}: a parser; use it with dragoman parse")
@@ -43,10 +56,11 @@ class Translator(Loaded):
                     "one prepared corpus, or with one tokeniser"
                 )
         super().__init__(loaded, *others, engine=engine)
+        self._glossaries: dict[Glossary, GlossaryTranslator] = {}
 
     def use_shortlist(self) -> None:
-        """Look only at the pieces that the model's shortlist has for a text, from now on."""
-        add_shortlist(self._loaded[0], self._engine)
+        """Compute only the pieces that the model's shortlist has for a text, from now on."""
+        attach_shortlist(self._loaded[0], self._engine)
 
     @overload
     def translate(self, text: str, **options: Any) -> Translation: ...
@@ -64,8 +78,8 @@ class Translator(Loaded):
         min_length: int | None = None,
         max_extra: int | None = None,
         prefix: str | Sequence[str] | None = None,
-        must: Wishes = (),
-        must_not: Wishes = (),
+        must: PhraseLists = (),
+        must_not: PhraseLists = (),
         diverse: int = 1,
         diversity: float | None = None,
         glossary: Glossary | None = None,
@@ -98,56 +112,52 @@ class Translator(Loaded):
             self.config.search, **{k: v for k, v in changes.items() if v is not None}
         )
         rewrites = glossary is not None or protect
-        settings = Settings(options, sampling, (align or rewrites) and self.aligns)
-        requests = _requests(texts, prefix, must, must_not)
+        settings = DecodingSettings(options, sampling, (align or rewrites) and self.aligns)
+        requests = _make_requests(texts, prefix, must, must_not)
         if sampling is not None and (diverse > 1 or glossary is not None):
-            raise ConfigError("diverse beams and a glossary are of search; leave out sampling")
+            raise ConfigError("diverse beams and a glossary need search; leave out sampling")
 
-        def run(wanted: Sequence[Request]) -> list[Translation]:
-            return self._decoder.run(wanted, settings)
+        def run(some: Sequence[Request]) -> list[Translation]:
+            return self._pipeline.translate(some, settings)
 
-        if rewrites:
-            found = self._rewriter.translate(requests, run, glossary, protect)
+        def run_with_glossary(some: Sequence[Request]) -> list[Translation]:
+            return run(some) if glossary is None else self.terms(glossary).translate(some, run)
+
+        if protect:
+            found = translate_protected(requests, run_with_glossary, lambda: self._copied_words)
         else:
-            found = run(requests)
+            found = run_with_glossary(requests)
         return found[0] if isinstance(text, str) else found
 
     @cached_property
     def aligns(self) -> bool:
-        """Whether the model has attention to read an alignment off."""
+        """Return whether the model has attention to read an alignment off."""
         if self._engine is not None:  # which only Transformers have
             return True
-        return self._by_model.aligns
+        return self._torch_engine.aligns
 
     def translate_lines(
         self, lines: Iterable[str], *, window: int | None = None, **options: Any
     ) -> Iterator[Translation]:
         """Translate any number of lines, in order, holding one window of them in memory.
 
-        By default that is 2,000 lines, and 20,000 where a GPU's engine translates. Where a line
+        By default that is 2,000 lines, and 20,000 where the GPU engine translates. Where a line
         cannot be read, those before it are translated first.
         """
-        coming = iter(lines)
-        window = best_window(self._engine) if window is None else window
-        while True:
-            waiting, trouble = _window(coming, window)
-            yield from self.translate(waiting, **options)
-            if trouble is not None:
-                raise trouble
-            if not waiting:
-                return
+        for some in self._windows(lines, window):
+            yield from self.translate(some, **options)
 
     def score(
         self, sources: Sequence[str], targets: Sequence[str], *, length_penalty: float | None = None
-    ) -> list[Scored]:
-        """How probable each target is as the translation of its source."""
+    ) -> list[ScoredTranslation]:
+        """Return how probable each target is as the translation of its source."""
         alpha = self.config.search.length_penalty if length_penalty is None else length_penalty
-        return self._by_model.score(sources, targets, alpha)
+        return self._torch_engine.score(sources, targets, alpha)
 
     def alternatives(
         self, text: str, prefix: str = "", count: int = 5, *, beam: int | None = None
     ) -> list[Alternative]:
-        """The likeliest next words of a translation that begins with `prefix`, most likely first.
+        """Return the likeliest next words of a translation that begins with `prefix`, best first.
 
         Each comes with the best translation that begins so. The prefix is whole words; a long text
         is not cut, so that it has to be a sentence.
@@ -160,20 +170,37 @@ class Translator(Loaded):
         options = SearchOptions.from_config(
             self.config.search, **({} if beam is None else {"beam": beam})
         )
-        return self._by_model.alternatives(source, prefix, count, options)
+        return self._torch_engine.alternatives(source, prefix, count, options)
 
     def inspect(self, text: str, *, translation: str | None = None) -> Inspection:
-        """Attention, search and numbers of a sentence: shown in a notebook, or saved as a page."""
+        """Return attention, search and numbers of a sentence, to show in a notebook or to save."""
         from dragoman.inspection.saved_page import inspect
 
         return inspect(self, text, translation=translation)
 
-    # --- inside ---
+    def terms(self, glossary: Glossary) -> GlossaryTranslator:
+        """Return a glossary that is ready to be used with this translator, made once."""
+        if glossary not in self._glossaries:
+            source, target = self.config.data.languages or ("", "")
+            self._glossaries[glossary] = GlossaryTranslator(
+                glossary,
+                self.tokenizer.normalize,
+                source_has_spaces=not written_without_spaces(source),
+                target_has_spaces=not written_without_spaces(target),
+            )
+        return self._glossaries[glossary]
 
     @cached_property
-    def _decoder(self) -> Decoder:
-        return Decoder(
-            lambda: self._by_model,
+    def _copied_words(self) -> list[str]:
+        """Return words that the model copies, to stand for what is not to be translated."""
+        vocabulary = [piece[1:] for piece in self.tokenizer.vocabulary if piece.startswith("▁")]
+        greedy = DecodingSettings(SearchOptions.from_config(self.config.search, beam=1))
+        return find_copied_words(vocabulary, lambda some: self._pipeline.translate(some, greedy))
+
+    @cached_property
+    def _pipeline(self) -> TranslationPipeline:
+        return TranslationPipeline(
+            lambda: self._torch_engine,
             self.tokenizer,
             self.config,
             lambda message: self.warn(message),
@@ -181,56 +208,31 @@ class Translator(Loaded):
         )
 
     @cached_property
-    def _by_model(self) -> ByModel:
-        """What the engine does not do, and what imports PyTorch."""
-        from dragoman.inference.torch_engine import ByModel
+    def _torch_engine(self) -> TorchEngine:
+        """Return what does all that the engine does not; it imports PyTorch."""
+        from dragoman.inference.torch_engine import TorchEngine
 
-        spaces = bool(self._decoder.space)
-        return ByModel(self.model, self.tokenizer, self.config, spaces=spaces)
-
-    @cached_property
-    def _rewriter(self) -> Rewriter:
-        from dragoman.inference.rewriting import Rewriter
-
-        settings = Settings(SearchOptions.from_config(self.config.search, beam=1))
-        return Rewriter(
-            self.tokenizer, self.config, lambda wanted: self._decoder.run(wanted, settings)
-        )
+        spaces = bool(self._pipeline.separator)
+        return TorchEngine(self.model, self.tokenizer, self.config, target_has_spaces=spaces)
 
 
-def _window(lines: Iterator[str], count: int) -> tuple[list[str], DragomanError | None]:
-    """The next lines, about 500 characters each at most; and what went wrong after them."""
-    most = max(1_000_000, 500 * count)
-    waiting: list[str] = []
-    size = 0
-    try:
-        for line in lines:
-            waiting.append(line)
-            size += len(line)
-            if len(waiting) >= count or size > most:
-                break
-    except DragomanError as error:
-        return waiting, error
-    return waiting, None
-
-
-def _requests(
+def _make_requests(
     texts: Sequence[str],
     prefix: str | Sequence[str] | None,
-    must: Wishes,
-    must_not: Wishes,
+    must: PhraseLists,
+    must_not: PhraseLists,
 ) -> list[Request]:
     prefixes = [prefix or ""] * len(texts) if isinstance(prefix, str | None) else list(prefix)
     if len(prefixes) != len(texts):
         raise ConfigError(f"{len(prefixes)} prefixes for {len(texts)} texts; give one for each")
     wanted, banned = (
-        _for_each(p, len(texts), n) for p, n in ((must, "must"), (must_not, "must_not"))
+        _phrases_of_each(p, len(texts), n) for p, n in ((must, "must"), (must_not, "must_not"))
     )
     return list(map(Request, texts, prefixes, wanted, banned))
 
 
-def _for_each(phrases: Wishes, texts: int, name: str) -> list[tuple[str, ...]]:
-    """The phrases of each text."""
+def _phrases_of_each(phrases: PhraseLists, texts: int, name: str) -> list[tuple[str, ...]]:
+    """Return the phrases of each text."""
     if isinstance(phrases, str):
         raise ConfigError(f"{name} is a list of phrases; write {name}=[{phrases!r}]")
     if all(isinstance(phrase, str) for phrase in phrases):
@@ -250,16 +252,16 @@ def load(
     draft: Path | str | None = None,
     shortlist: bool = False,
 ) -> Translator:
-    """The translator in a model directory, or the one of a run; of several, their ensemble.
+    """Load the translator in a model directory, or the one of a run; several are an ensemble.
 
-    `auto` is int8 on a CPU and bf16 on a GPU wherever the engine there can compute the model. On a
+    `auto` is int8 on a CPU and bf16 on a GPU wherever the engine there supports the model. On a
     CPU a `draft`, a smaller model of the same pieces, makes greedy search faster where texts come
-    one by one; what is found is the same. With its `shortlist` a model looks only at the pieces
+    one by one; what is found is the same. With its `shortlist` a model computes only the pieces
     that a text may need, and some translations change.
     """
-    loaded, engine = open_models((path, *others), device, precision)
+    loaded, engine = load_for_inference((path, *others), device, precision)
     if draft is not None:
-        add_draft(loaded[0], engine, draft)
+        attach_draft_model(loaded[0], engine, draft)
     translator = Translator(*loaded, engine=engine)
     if shortlist:
         translator.use_shortlist()

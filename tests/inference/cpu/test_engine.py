@@ -12,18 +12,18 @@ import pytest
 import torch
 
 from dragoman.errors import ModelError
-from dragoman.inference.cpu import Engine, kernel_library, why_no_engine
-from dragoman.inference.cpu.engine import dealt
-from dragoman.inference.cpu.kv_cache import PAGE, SPARE, Cells
-from dragoman.inference.cpu.quantization import pack
+from dragoman.inference.cpu import CpuEngine, kernel_library, why_no_cpu_engine
+from dragoman.inference.cpu.engine import deal_sentences
+from dragoman.inference.cpu.kv_cache import PAGE_POSITIONS, SPARE_PAGES, KVCache
+from dragoman.inference.cpu.quantization import pack_weights
 from dragoman.search import SearchOptions, search
 from dragoman.search.batching import source_rows
-from dragoman.text.special_tokens import EOS, FIRST
+from dragoman.text.special_tokens import EOS, FIRST_PIECE
 
-from .rounding import BASE, VOCABULARY, arrays, engine, in_int8, made
+from .small_models import BASE, VOCABULARY, arrays, engine, in_int8, made
 
 pytestmark = pytest.mark.skipif(
-    kernel_library.kernel() is None, reason="the kernel is not compiled"
+    kernel_library.load_kernel() is None, reason="the kernel is not compiled"
 )
 
 KINDS: dict[str, dict[str, Any]] = {
@@ -41,7 +41,7 @@ KINDS: dict[str, dict[str, Any]] = {
 def sources(count: int, seed: int = 0, longest: int = 20) -> list[list[int]]:
     draw = random.Random(seed)
     return [
-        [draw.randrange(FIRST, VOCABULARY) for _ in range(draw.randint(1, longest))]
+        [draw.randrange(FIRST_PIECE, VOCABULARY) for _ in range(draw.randint(1, longest))]
         for _ in range(count)
     ]
 
@@ -84,18 +84,18 @@ def test_batch_mates_workers_and_places_change_nothing(beam: int, vocabulary: in
     assert backwards[::-1] == whole
 
 
-@pytest.mark.parametrize("version", range(len(kernel_library.VERSIONS)))
+@pytest.mark.parametrize("version", range(len(kernel_library.INSTRUCTION_SETS)))
 def test_every_version_of_the_kernel_computes_the_same(version: int) -> None:
     model, options = made(BASE), SearchOptions(beam=2, max_extra=10)
     sentences = sources(10)
     best = engine(model, BASE).search(sentences, options)
-    library = kernel_library.kernel()
+    library = kernel_library.load_kernel()
     try:
-        if library.dragoman_choose(version) != version:
-            pytest.skip(f"this machine has no {kernel_library.VERSIONS[version]}")
+        if library.dragoman_use_instruction_set(version) != version:
+            pytest.skip(f"this machine has no {kernel_library.INSTRUCTION_SETS[version]}")
         found = engine(model, BASE).search(sentences, options)
     finally:
-        library.dragoman_choose(len(kernel_library.VERSIONS) - 1)
+        library.dragoman_use_instruction_set(len(kernel_library.INSTRUCTION_SETS) - 1)
     for one, other in zip(best, found, strict=True):
         assert one[0].ids == other[0].ids
         assert one[0].score == pytest.approx(other[0].score, rel=1e-4)
@@ -110,15 +110,15 @@ def test_no_translation_is_longer_than_it_may_be(beam: int, extra: int) -> None:
     for source, found in zip(sentences, results, strict=True):
         assert len(found[0].ids) <= len(source) + extra
         assert EOS not in found[0].ids
-        assert min(found[0].ids, default=FIRST) >= FIRST
+        assert min(found[0].ids, default=FIRST_PIECE) >= FIRST_PIECE
     short = replace(options, max_length=2)
     assert all(len(row[0].ids) <= 2 for row in engine(made(BASE), BASE).search(sentences, short))
 
 
 def test_each_worker_begins_with_its_share_of_the_long_sentences() -> None:
-    assert dealt(range(10), workers=2, slots=3) == [0, 2, 4, 1, 3, 5, 6, 7, 8, 9]
-    assert dealt(range(5), workers=2, slots=3) == [0, 2, 4, 1, 3]
-    assert dealt(range(3), workers=1, slots=2) == [0, 1, 2]
+    assert deal_sentences(range(10), workers=2, slots=3) == [0, 2, 4, 1, 3, 5, 6, 7, 8, 9]
+    assert deal_sentences(range(5), workers=2, slots=3) == [0, 2, 4, 1, 3]
+    assert deal_sentences(range(3), workers=1, slots=2) == [0, 1, 2]
 
 
 def test_only_targets_are_produced() -> None:
@@ -138,59 +138,64 @@ def test_sentences_longer_than_any_before_have_positions(monkeypatch: pytest.Mon
 
 
 def test_what_the_kernel_lacks_is_named_by_its_setting() -> None:
-    assert why_no_engine(BASE) == ""
-    assert why_no_engine(replace(BASE, positions="rotary")) == "model.positions = rotary"
-    assert why_no_engine(replace(BASE, window=3)) == "model.window = 3"
+    assert why_no_cpu_engine(BASE) == ""
+    assert why_no_cpu_engine(replace(BASE, positions="rotary")) == "model.positions = rotary"
+    assert why_no_cpu_engine(replace(BASE, window=3)) == "model.window = 3"
     assert (
-        why_no_engine(replace(BASE, architecture="recurrent")) == "model.architecture = recurrent"
+        why_no_cpu_engine(replace(BASE, architecture="recurrent"))
+        == "model.architecture = recurrent"
     )
-    assert why_no_engine(replace(BASE, activation="swiglu")) == "model.activation = swiglu"
+    assert why_no_cpu_engine(replace(BASE, activation="swiglu")) == "model.activation = swiglu"
 
 
 def test_weights_that_are_no_numbers_are_refused() -> None:
     model = made(BASE)
     with torch.no_grad():
         model.get_parameter("decoder.0.around_source.norm.weight")[3] = torch.nan
-    with pytest.raises(ModelError, match=r"decoder.0.around_source.norm.weight holds what is no"):
+    with pytest.raises(
+        ModelError, match=r"decoder.0.around_source.norm.weight holds infinite numbers or NaN"
+    ):
         engine(model, BASE)
 
 
 def test_arrays_of_another_model_are_refused() -> None:
-    packed = pack(arrays(made(BASE)), BASE, VOCABULARY)
-    with pytest.raises(ModelError, match=r"embedding.weight is missing, or of another model"):
-        Engine(packed, replace(BASE, d_model=16, d_k=16, d_v=16), VOCABULARY)
+    packed = pack_weights(arrays(made(BASE)), BASE, VOCABULARY)
+    with pytest.raises(
+        ModelError, match=r"embedding.weight is missing, or belongs to another model"
+    ):
+        CpuEngine(packed, replace(BASE, d_model=16, d_k=16, d_v=16), VOCABULARY)
 
 
-def test_pages_are_borrowed_and_given_back() -> None:
-    cells = Cells(layers=1, width=8, beams=2, positions=3 * PAGE)
-    assert cells.room == 3 * PAGE
-    first, second = cells.borrow(), cells.borrow()
-    assert {first, second} == {0, 2 * PAGE}
-    cells.give_back([first])
-    assert cells.room == 2 * PAGE
-    assert cells.borrow() == first
-    assert cells.memory_LNW.shape == (1, 6 * PAGE, 8)
-    assert cells.memory_LNW.dtype == np.uint16
+def test_pages_are_taken_and_freed() -> None:
+    cache = KVCache(layers=1, width=8, beams=2, positions=3 * PAGE_POSITIONS)
+    assert cache.free_positions == 3 * PAGE_POSITIONS
+    first, second = cache.take_page(), cache.take_page()
+    assert {first, second} == {0, 2 * PAGE_POSITIONS}
+    cache.free_pages([first])
+    assert cache.free_positions == 2 * PAGE_POSITIONS
+    assert cache.take_page() == first
+    assert cache.memory_LNW.shape == (1, 6 * PAGE_POSITIONS, 8)
+    assert cache.memory_LNW.dtype == np.uint16
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems may keep it for a while")
-def test_memory_goes_back_when_many_pages_have_been_given_back() -> None:
-    cells = Cells(layers=2, width=256, beams=2, positions=80 * PAGE)
-    firsts = [cells.borrow() for _ in range(80)]
-    cells.memory_LNW[:] = 7
+def test_memory_goes_back_when_many_pages_are_freed() -> None:
+    cache = KVCache(layers=2, width=256, beams=2, positions=80 * PAGE_POSITIONS)
+    firsts = [cache.take_page() for _ in range(80)]
+    cache.memory_LNW[:] = 7
 
     def kept() -> list[int]:
         """Pages of the first layer, and of the second, that still are as they were written."""
-        pages = cells.memory_LNW.reshape(2, 80, -1)
+        pages = cache.memory_LNW.reshape(2, 80, -1)
         return [int((layer == 7).all(axis=1).sum()) for layer in pages]
 
-    cells.give_back(firsts[:20])
+    cache.free_pages(firsts[:20])
     assert kept() == [80, 80], "as spare pages"
-    cells.give_back(firsts[20:40])
-    assert kept() == [40 + SPARE + 10] * 2
-    assert cells.room == 40 * PAGE
-    again = [cells.borrow() for _ in range(30)]
+    cache.free_pages(firsts[20:40])
+    assert kept() == [40 + SPARE_PAGES + 10] * 2
+    assert cache.free_positions == 40 * PAGE_POSITIONS
+    again = [cache.take_page() for _ in range(30)]
     assert len({*again, *firsts[40:]}) == 70
-    cells.give_back(again + firsts[40:])
-    assert kept() == [SPARE, SPARE]
-    assert cells.room == 80 * PAGE
+    cache.free_pages(again + firsts[40:])
+    assert kept() == [SPARE_PAGES, SPARE_PAGES]
+    assert cache.free_positions == 80 * PAGE_POSITIONS

@@ -16,12 +16,12 @@ from safetensors.torch import load_file, save_file
 from dragoman.config import load_preset
 from dragoman.errors import ConfigError, ModelError
 from dragoman.inference import Translator, load
-from dragoman.inference.cpu import VARIANT, kernel_library, quantize
-from dragoman.inference.cpu.quantization import LINE
+from dragoman.inference.cpu import INT8_FILE, kernel_library, write_int8_file
+from dragoman.inference.cpu.quantization import CACHE_LINE
 from dragoman.model_directory import load_model, open_model
 
 pytestmark = pytest.mark.skipif(
-    kernel_library.kernel() is None, reason="the kernel is not compiled"
+    kernel_library.load_kernel() is None, reason="the kernel is not compiled"
 )
 
 LINES = ["the old dog sees", "a", "red blue big small tree", ""]
@@ -39,14 +39,14 @@ def texts(path: Path, **options: str) -> list[str]:
 
 def test_a_variant_translates_as_the_engine_made_of_the_weights_does(model: Path) -> None:
     before = [(one.text, one.score) for one in load(model).translate(LINES)]
-    file = quantize(load_model(model))
-    assert file == model / VARIANT
+    file = write_int8_file(load_model(model))
+    assert file == model / INT8_FILE
     assert file.stat().st_size < (model / "weights.safetensors").stat().st_size * 0.6
     assert [(one.text, one.score) for one in load(model).translate(LINES)] == before
 
 
 def test_with_a_variant_the_weights_are_not_read_until_they_are_needed(model: Path) -> None:
-    quantize(load_model(model))
+    write_int8_file(load_model(model))
     weights = model / "weights.safetensors"
     weights.write_bytes(weights.read_bytes()[:100])
     translator = load(model)
@@ -56,24 +56,24 @@ def test_with_a_variant_the_weights_are_not_read_until_they_are_needed(model: Pa
 
 
 def test_a_variant_is_used_where_it_lies(model: Path) -> None:
-    quantize(open_model(model))
+    write_int8_file(open_model(model))
     engine = load(model)._engine
     assert engine is not None
-    weights = [array for array in engine._packed.values() if array.dtype == np.int8]
+    weights = [array for array in engine.packed.values() if array.dtype == np.int8]
     assert weights
     for array in weights:
         assert not array.flags.owndata
         assert not array.flags.writeable
-        assert array.ctypes.data % LINE == 0
+        assert array.ctypes.data % CACHE_LINE == 0
 
 
 def test_a_variant_can_be_made_again_under_a_translator(model: Path) -> None:
-    quantize(open_model(model))
+    write_int8_file(open_model(model))
     translator = load(model)
     weights = load_file(model / "weights.safetensors")
     save_file({n: torch.zeros_like(w) for n, w in weights.items()}, model / "weights.safetensors")
     before = [one.text for one in translator.translate(LINES)]
-    quantize(open_model(model))
+    write_int8_file(open_model(model))
     assert [one.text for one in translator.translate(LINES)] == before
     assert texts(model) != before
 
@@ -99,10 +99,10 @@ def test_weights_of_another_model_are_refused(model: Path, change: str) -> None:
     weights = load_file(model / "weights.safetensors")
     FOREIGN[change][0](weights)
     save_file(weights, model / "weights.safetensors")
-    for use in (load, lambda path: quantize(open_model(path))):
+    for use in (load, lambda path: write_int8_file(open_model(path))):
         with pytest.raises(ModelError, match=rf"does not fit its config: {FOREIGN[change][1]}"):
             use(model)
-    assert not (model / VARIANT).exists()
+    assert not (model / INT8_FILE).exists()
 
 
 @pytest.mark.parametrize("form", [torch.bfloat16, torch.float16], ids=str)
@@ -119,7 +119,7 @@ def test_weights_in_half_as_many_bits_are_rounded_from_these(
 
 @pytest.mark.parametrize("damage", ["cut", "other card", "no header"])
 def test_a_damaged_variant_is_refused_with_what_to_do(model: Path, damage: str) -> None:
-    file = quantize(load_model(model))
+    file = write_int8_file(load_model(model))
     if damage == "cut":
         file.write_bytes(file.read_bytes()[:-64])
     elif damage == "no header":
@@ -127,7 +127,7 @@ def test_a_damaged_variant_is_refused_with_what_to_do(model: Path, damage: str) 
     else:
         card = model / "card.json"
         card.write_text(card.read_text(encoding="utf-8") + " ", encoding="utf-8")
-    with pytest.raises(ModelError, match=rf"{VARIANT}: .*dragoman quantize {model}"):
+    with pytest.raises(ModelError, match=rf"{INT8_FILE}: .*dragoman quantize {model}"):
         load(model)
     assert texts(model, precision="float32")
 

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from dragoman.config import Config
 from dragoman.errors import ConfigError
-from dragoman.inference.cpu import VARIANT, kernel_library, quantize
-from dragoman.inference.cpu.tree_grammar import Trees
+from dragoman.inference.cpu import INT8_FILE, kernel_library, write_int8_file
+from dragoman.inference.cpu.tree_grammar import TreeGrammar
 from dragoman.inference.parser import Parse, Parser, load_parser
 from dragoman.model_directory import load_model, save_model
 from dragoman.models import build
@@ -24,19 +24,18 @@ from dragoman.models.weights import get_weights
 from dragoman.phrasebook import generate
 from dragoman.search import Hypothesis, SearchOptions, search
 from dragoman.search.batching import source_rows
-from dragoman.search.constraints.tree_grammar import Grammar
-from dragoman.text.special_tokens import EOS, FIRST
-from dragoman.trees.actions import Actions
-from dragoman.trees.bracketing import bracketing, parse_tree
-from dragoman.trees.grammar import Yields
-from dragoman.trees.linearization import END, LINEARISATIONS, WORD, linearisation
+from dragoman.search.constraints.tree_grammar import TreeConstraint
+from dragoman.text.special_tokens import EOS, FIRST_PIECE
+from dragoman.trees.bracketing import parse_tree, write_tree
+from dragoman.trees.grammar import SentencesToParse
+from dragoman.trees.linearization import END, LINEARISATIONS, WORD, Actions, get_linearisation
 from dragoman.trees.tree import leaves
 from dragoman.trees.tree_tokenizer import TreeTokenizer
 
-from .rounding import BASE, VOCABULARY, engine, in_int8, made
+from .small_models import BASE, VOCABULARY, engine, in_int8, made
 
 pytestmark = pytest.mark.skipif(
-    kernel_library.kernel() is None, reason="the kernel is not compiled"
+    kernel_library.load_kernel() is None, reason="the kernel is not compiled"
 )
 
 ORDERS = list(LINEARISATIONS)
@@ -49,14 +48,14 @@ def vocabulary(order: str, chain: int = 2, *, tags: bool = True) -> Actions:
         makes = tuple(f"){label}/{arity}" for arity in (1, 2, 3, 5) for label in "AB")
     else:
         makes = ("(A", ")", "(B")
-    return Actions(linearisation(order, tags=tags), (*words, *makes), chain)
+    return Actions(get_linearisation(order, tags=tags), (*words, *makes), chain)
 
 
-def yields(actions: Actions, words: list[int], *, announced: bool) -> Yields:
-    first = FIRST + len(actions)
+def to_parse(actions: Actions, words: list[int], *, announced: bool) -> SentencesToParse:
+    first = FIRST_PIECE + len(actions)
     ids = range(first, first + (ANNOUNCEMENTS if announced else 0))
     told = [[ids[(3 * n + i) % len(ids)] if ids else 0 for i in range(n)] for n in words]
-    return Yields(actions, words, told if announced else [[] for _ in words], ids)
+    return SentencesToParse(actions, words, told if announced else [[] for _ in words], ids)
 
 
 def lengths(count: int, seed: int, longest: int = 9) -> list[int]:
@@ -66,20 +65,22 @@ def lengths(count: int, seed: int, longest: int = 9) -> list[int]:
 
 def pieces(words: list[int]) -> list[list[int]]:
     draw = random.Random(sum(words))
-    return [[draw.randrange(FIRST, VOCABULARY) for _ in range(n + n // 3)] for n in words]
+    return [[draw.randrange(FIRST_PIECE, VOCABULARY) for _ in range(n + n // 3)] for n in words]
 
 
-def check(found: Hypothesis, wanted: Yields, sentence: int) -> None:
+def check(found: Hypothesis, wanted: SentencesToParse, sentence: int) -> None:
     """Its actions make a tree of the words, each of which is announced where it has to be."""
     actions, words = wanted.actions, wanted.words[sentence]
     only = [id_ for id_ in found.ids if id_ not in wanted.announcements]
-    tree = actions.order.decode(actions.sequence(only, FIRST), [f"w{i}" for i in range(words)])
+    tree = actions.order.decode(
+        actions.sequence(only, FIRST_PIECE), [f"w{i}" for i in range(words)]
+    )
     assert len(list(leaves(tree))) == words
     coming = iter(wanted.announced[sentence])
     told = [*([next(coming)] if wanted.announcements else [])]
     for id_ in only:
         told.append(id_)
-        if actions.kinds[id_ - FIRST] == WORD and (next_ := next(coming, None)) is not None:
+        if actions.kinds[id_ - FIRST_PIECE] == WORD and (next_ := next(coming, None)) is not None:
             told.append(next_)
     assert found.ids == told
 
@@ -90,7 +91,7 @@ def check(found: Hypothesis, wanted: Yields, sentence: int) -> None:
 def test_every_hypothesis_is_a_tree_over_its_words(order: str, tags: bool, announced: bool) -> None:
     actions = vocabulary(order, tags=tags)
     words = lengths(30, seed=len(order))
-    wanted = yields(actions, words, announced=announced)
+    wanted = to_parse(actions, words, announced=announced)
     for seed, beam in ((1, 1), (2, 2), (3, 5)):
         model = made(BASE, wanted.announcements.stop, seed)
         options = SearchOptions(beam=beam, n_best=beam, max_extra=12)
@@ -101,7 +102,7 @@ def test_every_hypothesis_is_a_tree_over_its_words(order: str, tags: bool, annou
             for one in found:
                 check(one, wanted, sentence)
                 assert len(one.ids) <= max(
-                    len(pieces(words)[sentence]) + 12, wanted.shortest(sentence)
+                    len(pieces(words)[sentence]) + 12, wanted.shortest_target(sentence)
                 )
 
 
@@ -112,14 +113,14 @@ def test_the_trees_are_those_of_the_search_over_rounded_numbers(
     order: str, beam: int, announced: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words = lengths(12, seed=5)
-    wanted = yields(vocabulary(order), words, announced=announced)
+    wanted = to_parse(vocabulary(order), words, announced=announced)
     model = made(BASE, wanted.announcements.stop)
     options = SearchOptions(beam=beam, n_best=beam, max_extra=15)
     found = engine(model, BASE).search(pieces(words), options, wanted)
-    grammar = Grammar(
+    grammar = TreeConstraint(
         wanted.actions,
         words,
-        first=FIRST,
+        first=FIRST_PIECE,
         vocabulary=model.targets,
         announced=wanted.announced,
     )
@@ -138,19 +139,19 @@ def test_the_trees_are_those_of_the_search_over_rounded_numbers(
 @pytest.mark.parametrize("beam", [1, 4])
 def test_neither_batch_mates_nor_workers_change_a_tree(beam: int) -> None:
     words = lengths(120, seed=2, longest=14)
-    wanted = yields(vocabulary("in-order"), words, announced=True)
+    wanted = to_parse(vocabulary("in-order"), words, announced=True)
     model = made(BASE, wanted.announcements.stop)
     options = SearchOptions(beam=beam, max_extra=20)
     both = engine(model, BASE, workers=2).search(pieces(words), options, wanted)
     assert engine(model, BASE, workers=1).search(pieces(words), options, wanted) == both
     for i in range(0, 120, 13):
-        alone = yields(wanted.actions, [words[i]], announced=True)
+        alone = to_parse(wanted.actions, [words[i]], announced=True)
         assert engine(model, BASE).search([pieces(words)[i]], options, alone) == [both[i]]
 
 
 def test_a_beam_wider_than_what_may_follow_finds_all_there_is() -> None:
-    actions = Actions(linearisation("brackets", tags=False), ("_", "(A", ")"), 1)
-    wanted = yields(actions, [1, 2], announced=False)
+    actions = Actions(get_linearisation("brackets", tags=False), ("_", "(A", ")"), 1)
+    wanted = to_parse(actions, [1, 2], announced=False)
     model = made(BASE, wanted.announcements.stop)
     options = SearchOptions(beam=8, n_best=8, max_extra=10)
     one, two = engine(model, BASE).search([[9], [9, 8]], options, wanted)
@@ -173,29 +174,29 @@ def test_what_is_kept_step_by_step_allows_what_the_plain_grammar_does(
     order: str, chain: int, words: int, spare: int, announced: bool, seed: int
 ) -> None:
     actions = vocabulary(order, chain)
-    wanted = yields(actions, [words], announced=announced)
-    trees = Trees(wanted, 3, 2, 64)
+    wanted = to_parse(actions, [words], announced=announced)
+    trees = TreeGrammar(wanted, 3, 2, 64)
     active, first_beam = np.array([1], np.int32), np.array([[0, 0]])
     trees.admit([1], [0])
-    room, draw, done, prefix = wanted.shortest(0) + spare, random.Random(seed), 0, []
+    room, draw, done, prefix = wanted.shortest_target(0) + spare, random.Random(seed), 0, []
     for step in range(1000):
-        if trees.settled(active)[0, step % 2]:
-            piece = int(trees.settled_pieces(active)[0, step % 2])
+        if trees.is_forced(active)[0, step % 2]:
+            piece = int(trees.forced_pieces(active)[0, step % 2])
             assert piece == wanted.announced[0][done]
         else:
             to_come = max(0, words - done - 1) if announced else 0
             kinds = actions.allowed(prefix, words, room - step - to_come)
-            ids = {FIRST + i for i, kind in enumerate(actions.kinds) if kind in kinds}
+            ids = {FIRST_PIECE + i for i, kind in enumerate(actions.kinds) if kind in kinds}
             ids |= {EOS} if END in kinds else set()
             allowed = trees.allowed(active, np.array([room - step], np.int32))[0, step % 2]
             assert {id_ for id_ in range(64) if allowed[trees.kinds[id_]]} == ids
             piece = draw.choice(sorted(ids))
             if piece == EOS:
                 return
-            prefix.append(piece - FIRST)
-            done += actions.kinds[piece - FIRST] == WORD
+            prefix.append(piece - FIRST_PIECE)
+            done += actions.kinds[piece - FIRST_PIECE] == WORD
         # The other beam leaves the way; the next step goes on from this one in either place.
-        trees.grow(active, first_beam + step % 2, np.array([[piece, piece]], np.int32))
+        trees.extend(active, first_beam + step % 2, np.array([[piece, piece]], np.int32))
     pytest.fail("no end")
 
 
@@ -232,7 +233,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def shown(found: Parse | None) -> str:
-    return "" if found is None else bracketing(found.tree)
+    return "" if found is None else write_tree(found.tree)
 
 
 @pytest.mark.parametrize("beam", [1, 3])
@@ -259,11 +260,11 @@ def test_the_engine_parses_unless_float32_is_asked_for(path: Path) -> None:
 
 def test_a_parser_has_a_variant_too(path: Path) -> None:
     before = load_parser(path).parse(ODD[:2])
-    assert quantize(load_model(path)) == path / VARIANT
+    assert write_int8_file(load_model(path)) == path / INT8_FILE
     try:
         after = load_parser(path).parse(ODD[:2])
     finally:
-        (path / VARIANT).unlink()
+        (path / INT8_FILE).unlink()
     assert [(shown(one), one and one.score) for one in after] == [
         (shown(one), one and one.score) for one in before
     ]
@@ -273,7 +274,7 @@ def test_a_search_that_the_engine_does_not_know_is_done_by_the_model(path: Path)
     parser = load_parser(path)
     parser.config = parser.config.overridden(["search.min_length=3"])
     (found,) = parser.parse([["a", "dog"]])
-    assert shown(found) == bracketing(parse_tree(shown(found)))
+    assert shown(found) == write_tree(parse_tree(shown(found)))
     assert "model" in vars(parser), "the weights have been read"
 
 
@@ -281,10 +282,12 @@ def test_what_has_no_int8_says_so(path: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="an ensemble is computed by PyTorch"):
         load_parser(path, path, precision="int8")
     rotary = untrained(tmp_path / "rotary", "model.positions=rotary")
-    with pytest.raises(ConfigError, match=r"model\.positions = rotary.*say precision float32"):
+    with pytest.raises(ConfigError, match=r"model\.positions = rotary.*use precision float32"):
         load_parser(rotary, precision="int8")
     assert load_parser(rotary).parse([["a"]])
-    with pytest.raises(ConfigError, match="precision int4: there are auto, int8 and float32"):
+    with pytest.raises(
+        ConfigError, match="precision int4 does not exist; use auto, int8 or float32"
+    ):
         load_parser(path, precision="int4")  # type: ignore[arg-type]
 
 

@@ -12,7 +12,7 @@ import torch
 
 from dragoman.config import ModelConfig
 from dragoman.models import Model, build
-from dragoman.text.special_tokens import EOS, FIRST
+from dragoman.text.special_tokens import EOS, FIRST_PIECE
 
 VOCABULARY = 150
 BASE = ModelConfig(
@@ -54,7 +54,7 @@ def sources() -> Callable[..., list[list[int]]]:
     def drawn(count: int, longest: int = 20) -> list[list[int]]:
         draw = random.Random(0)
         return [
-            [draw.randrange(FIRST, VOCABULARY) for _ in range(draw.randint(1, longest))]
+            [draw.randrange(FIRST_PIECE, VOCABULARY) for _ in range(draw.randint(1, longest))]
             for _ in range(count)
         ]
 

@@ -1,6 +1,6 @@
-"""Translating on a CPU: an engine of int8 products, used wherever there is no GPU."""
+"""The CPU engine: it multiplies in int8, and is used wherever there is no GPU."""
 
-from dragoman.inference.cpu.engine import Engine, why_no_engine
-from dragoman.inference.cpu.int8_file import VARIANT, open_engine, quantize
+from dragoman.inference.cpu.engine import CpuEngine, why_no_cpu_engine
+from dragoman.inference.cpu.int8_file import INT8_FILE, open_cpu_engine, write_int8_file
 
-__all__ = ["VARIANT", "Engine", "open_engine", "quantize", "why_no_engine"]
+__all__ = ["INT8_FILE", "CpuEngine", "open_cpu_engine", "why_no_cpu_engine", "write_int8_file"]

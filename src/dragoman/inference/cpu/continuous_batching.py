@@ -1,4 +1,7 @@
-"""A search that sentences join and leave at any step: for a service, where they come one by one."""
+"""Continuous batching: a search that sentences join and leave at any step.
+
+A service uses it, whose sentences come one by one.
+"""
 
 from __future__ import annotations
 
@@ -7,105 +10,90 @@ from typing import Final
 
 import numpy as np
 
-from dragoman.inference.cpu.allowed_tokens import Language
-from dragoman.inference.cpu.batch_state import NOTHING
-from dragoman.inference.cpu.engine import ROWS, Engine
-from dragoman.inference.cpu.search import BeamSearch, GreedySearch
-from dragoman.search.options import Hypothesis, SearchOptions, checked, nothing
+from dragoman.inference.cpu.engine import WORKER_ROWS, CpuEngine
+from dragoman.inference.cpu.search import IMPOSSIBLE, SearchJob
+from dragoman.inference.engine import output_limits
+from dragoman.search.options import Hypothesis, SearchOptions, fallback_hypothesis, refuse_nan
 
-__all__ = ["OpenEngine", "Stream"]
+__all__ = ["ContinuousBatch", "ContinuousBatchingEngine"]
 
-SPARE: Final = 4
-"""One place in so many is kept for newcomers, whatever one asker has waiting."""
+RESERVED_FRACTION: Final = 4
+"""One slot in so many is kept for newcomers, however many sentences one client has waiting."""
 
 
-class OpenEngine(Engine):
-    """An engine of the same weights whose searches are streams.
+class ContinuousBatchingEngine(CpuEngine):
+    """An engine of the same weights whose searches sentences can join at any step.
 
-    Neither a sentence nor its translation may have more than `reach` pieces: the table of positions
-    must not move while a stream reads it.
+    Neither a sentence nor its translation may have more than `longest` pieces: the table of
+    positions must not move while a batch reads it.
     """
 
-    def __init__(self, engine: Engine, reach: int) -> None:
-        super().__init__(dict(engine._packed), engine._config, engine._targets)
-        self.narrow = engine.narrow
-        self._reach(reach + 2)
-        self.reach = reach
+    def __init__(self, engine: CpuEngine, longest: int) -> None:
+        super().__init__(dict(engine.packed), engine.config, engine.targets)
+        self.projection = engine.projection
+        self.extend_positions(longest + 2)
+        self.longest = longest
 
-    def stream(self, options: SearchOptions) -> Stream:
-        """A search nobody has joined yet."""
-        return Stream(self, options)
+    def start_batch(self, options: SearchOptions) -> ContinuousBatch:
+        """Return an empty batch for searches with these options."""
+        return ContinuousBatch(self, options)
 
 
-class Stream:
-    """Sentences that are searched at the same time, each as far as it has come.
+class ContinuousBatch:
+    """Search sentences at the same time, each as far as it has come.
 
-    What is found of a sentence depends on nothing but itself. One thread uses a stream.
+    What is found of a sentence depends on nothing but itself. One thread uses a batch.
     """
 
-    def __init__(self, engine: OpenEngine, options: SearchOptions) -> None:
-        self.share = max(1, ROWS // options.beam)
-        """Places one asker may have."""
-        self.places = self.share + max(1, self.share // SPARE)
-        self._engine = engine  # the kernel reads its arrays
+    def __init__(self, engine: ContinuousBatchingEngine, options: SearchOptions) -> None:
+        self.slots_per_client = max(1, WORKER_ROWS // options.beam)
+        """One client may have so many slots."""
+        self.slots = self.slots_per_client + max(1, self.slots_per_client // RESERVED_FRACTION)
         self._options = options
-        kind = GreedySearch if options.beam == 1 else BeamSearch
-        language = Language(options.beam, engine._model.projection.outputs)
-        self._search = kind(
-            engine._model,
-            options,
-            language,
-            narrow=engine.narrow,
-            slots=self.places,
-            longest=engine.reach,
-        )
-        self._active: dict[int, int] = {}  # sentence: place
+        self._engine = engine  # the kernel reads its arrays
+        self._search = engine.make_search(options, slots=self.slots, longest=engine.longest)
+        self._active: dict[int, int] = {}  # sentence: slot
 
     def __len__(self) -> int:
         return len(self._active)
 
     @property
-    def room(self) -> int:
-        """How many sentences can join now."""
-        return self.places - len(self._active)
+    def free_slots(self) -> int:
+        """Return how many sentences can join now."""
+        return self.slots - len(self._active)
 
     def admit(self, sentences: Sequence[tuple[int, Sequence[int]]]) -> None:
-        """Sentences by number, as many as there is room for, are read; they join the next step."""
-        options = self._options
-        coming = []
-        for number, ids in sentences:
-            ceiling = len(ids) + options.max_extra
-            if options.max_length is not None:
-                ceiling = min(ceiling, options.max_length)
-            coming.append((number, ids, ceiling))
-        for (number, _), place in zip(sentences, self._search._admit(coming), strict=True):
-            self._active[number] = place
+        """Encode sentences, given by number, as many as there are free slots, for the next step."""
+        limits = output_limits([ids for _, ids in sentences], self._options)
+        coming = [SearchJob(*one, limit) for one, limit in zip(sentences, limits, strict=True)]
+        for job, slot in zip(coming, self._search.admit(coming), strict=True):
+            self._active[job.number] = slot
 
-    def leave(self, number: int) -> None:
-        """Nobody waits for this sentence any more; its place is free."""
-        self._search._leave(self._active.pop(number))
+    def cancel(self, number: int) -> None:
+        """Free the slot of a sentence that nobody waits for any more."""
+        self._search.release(self._active.pop(number))
 
     def step(self) -> list[tuple[int, list[Hypothesis]]]:
-        """One piece more of every hypothesis; the sentences that are done, and what was found."""
+        """Extend every hypothesis by a piece; return what is found of sentences that are done."""
         active_A = np.array(list(self._active.values()), np.int32)
-        self._search._borrow(active_A)
+        self._search.reserve_next(active_A)
         done = []
-        for place in self._search._step(active_A):
-            number = self._search.names[place]
-            found = self._search._leave(place) or [nothing([])]
+        for slot in self._search.step(active_A):
+            number = self._search.numbers[slot]
+            found = self._search.release(slot) or [fallback_hypothesis([])]
             del self._active[number]
-            done.append((number, checked([found])[0]))
+            done.append((number, refuse_nan([found])[0]))
         return done
 
-    def agreed(self, number: int) -> list[int]:
-        """The first pieces of a sentence's translation: those in which all hypotheses agree.
+    def agreed_prefix(self, number: int) -> list[int]:
+        """Return the first pieces of a sentence's translation, in which all hypotheses agree.
 
         They only become more: what is once agreed is in every translation that can still come.
         """
-        search, place = self._search, self._active[number]
-        alive = search.sums[place] > NOTHING
-        rows = [*search.ids[place, alive, : search.lengths[place]].tolist()]
-        rows += [ids for _, _, ids in search.pools[place]]
+        search, slot = self._search, self._active[number]
+        alive = search.sums[slot] > IMPOSSIBLE
+        rows = [*search.ids[slot, alive, : search.lengths[slot]].tolist()]
+        rows += [ids for _, _, ids in search.finished[slot]]
         agreed = []
         for pieces in zip(*rows, strict=False):
             if len(set(pieces)) > 1:

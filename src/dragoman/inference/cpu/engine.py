@@ -1,4 +1,4 @@
-"""The engine: a Transformer in int8 that translates with all cores of a machine without a GPU.
+"""The CPU engine: a Transformer in int8 that uses all cores of a machine without a GPU.
 
 Each core has a worker of its own, with a part of the sentences at a time, and they share the
 weights: no worker waits for another, so that a busy core slows its own sentences alone. Where there
@@ -14,145 +14,158 @@ from threading import Event, Lock
 from typing import Any, Final
 
 from dragoman.config import ModelConfig
-from dragoman.errors import ConfigError
-from dragoman.inference.cpu import kernel_library
-from dragoman.inference.cpu.allowed_tokens import Language
-from dragoman.inference.cpu.batch_state import Job, Slots
-from dragoman.inference.cpu.drafting import DraftedSearch
-from dragoman.inference.cpu.quantization import Packed, Weights, bind, pack, why_not
-from dragoman.inference.cpu.search import BeamSearch, GreedySearch
-from dragoman.inference.cpu.shortlist import Shortlist
-from dragoman.inference.cpu.shortlist_projection import Narrow
-from dragoman.inference.cpu.tree_grammar import Trees
-from dragoman.search.options import Hypothesis, SearchOptions, checked, nothing
+from dragoman.inference.cpu.kernel_library import bind_model, why_no_kernel
+from dragoman.inference.cpu.quantization import PackedWeights, Weights, pack_weights
+from dragoman.inference.cpu.search import BatchSearch, BeamSearch, GreedySearch, SearchJob
+from dragoman.inference.cpu.shortlist import Shortlist, ShortlistProjection
+from dragoman.inference.cpu.speculative_decoding import SpeculativeSearch
+from dragoman.inference.cpu.tree_grammar import AllowedPieces, TreeGrammar
+from dragoman.inference.engine import DEFAULT_WINDOW, Engine, output_limits
+from dragoman.models.support import unsupported
+from dragoman.search.options import Hypothesis, SearchOptions, fallback_hypothesis, refuse_nan
 from dragoman.system.cores import available_cores
-from dragoman.trees.grammar import Yields
+from dragoman.trees.grammar import SentencesToParse
 
-__all__ = ["Engine", "dealt", "why_no_engine"]
+__all__ = ["WORKER_ROWS", "CpuEngine", "deal_sentences", "why_no_cpu_engine"]
 
-ROWS: Final = 96
-"""Hypotheses a worker goes on with at a time."""
-
-
-def why_no_engine(config: ModelConfig) -> str:
-    """Why a model is computed by PyTorch instead; nothing, if the engine can do it."""
-    if kernel_library.kernel() is None:
-        return "the kernel is not compiled"
-    return why_not(config)
+WORKER_ROWS: Final = 96
+"""A worker extends so many hypotheses at a time."""
+FIRST_POSITIONS: Final = 1024
+"""Sinusoids are computed for so many positions at first."""
 
 
-class Engine:
-    """A model's weights as the kernel reads them."""
+def why_no_cpu_engine(config: ModelConfig) -> str:
+    """Return why PyTorch has to compute a model; an empty string if the engine can."""
+    return why_no_kernel() or unsupported(config, "cpu engine") or ""
 
-    def __init__(self, packed: Packed, config: ModelConfig, targets: int) -> None:
-        self._packed, self._config, self._targets = packed, config, targets
-        self._model = bind(packed, config, targets, longest=1024)
+
+class CpuEngine(Engine):
+    """Search with a model whose weights are packed for the kernel."""
+
+    window = DEFAULT_WINDOW
+    max_beam = 64
+
+    def __init__(self, packed: PackedWeights, config: ModelConfig, targets: int) -> None:
+        """Use packed weights of a model that can produce `targets` ids."""
+        self.packed, self.config, self.targets = packed, config, targets
+        self._model = bind_model(packed, config, targets, longest=FIRST_POSITIONS)
         self.workers = available_cores()
-        self.draft: Engine | None = None
-        """A smaller model of the same pieces that guesses ahead, where sentences are few."""
-        self.narrow: Narrow | None = None
-        """Which pieces each sentence needs, if not all are looked at."""
+        self.draft: CpuEngine | None = None
+        """A smaller model of the same pieces proposes some where sentences are few."""
+        self.projection: ShortlistProjection | None = None
+        """Only the pieces of a shortlist are computed if there is one."""
 
     @classmethod
-    def of(cls, weights: Weights, config: ModelConfig, targets: int) -> Engine:
-        """From a model's own weights."""
-        return cls(pack(weights, config, targets), config, targets)
+    def from_weights(cls, weights: Weights, config: ModelConfig, targets: int) -> CpuEngine:
+        """Return the engine of a model's own weights."""
+        return cls(pack_weights(weights, config, targets), config, targets)
 
-    def take(self, shortlist: Shortlist | None) -> None:
-        """Look only at the pieces of a shortlist from now on; at all with None."""
-        if not hasattr(kernel_library.kernel(), "dragoman_narrows"):
-            raise ConfigError("the kernel was compiled before shortlists; install Dragoman again")
-        self.narrow = None if shortlist is None else Narrow(self._packed, shortlist)
+    def use_shortlist(self, shortlist: Shortlist | None) -> None:
+        """Compute only the pieces of a shortlist from now on; all of them with None."""
+        self.projection = None if shortlist is None else ShortlistProjection(self.packed, shortlist)
 
-    def serves(self, options: SearchOptions) -> bool:
-        """Whether this is a search the engine knows: no floor, no groups, a beam that it has."""
-        return options.min_length == 0 and options.groups == 1 and options.beam <= 64
+    def search_each(
+        self,
+        sentences: Sequence[Sequence[int]],
+        options: SearchOptions,
+        to_parse: SentencesToParse | None = None,
+    ) -> Iterator[tuple[int, list[Hypothesis]]]:
+        """Yield the number of each sentence and its best hypotheses, when all are found."""
+        yield from enumerate(self.search(sentences, options, to_parse))
 
     def search(
         self,
         sentences: Sequence[Sequence[int]],
         options: SearchOptions,
-        yields: Yields | None = None,
+        to_parse: SentencesToParse | None = None,
     ) -> list[list[Hypothesis]]:
-        """See Searcher."""
+        """Return the best hypotheses of each sentence."""
         if not sentences:
             return []
-        ceilings = [len(ids) + options.max_extra for ids in sentences]
-        if options.max_length is not None:
-            ceilings = [min(one, options.max_length) for one in ceilings]
-        if yields is not None:
-            ceilings = [max(one, yields.shortest(i)) for i, one in enumerate(ceilings)]
+        limits = output_limits(sentences, options, to_parse)
+        workers = min(self.workers, len(sentences))
+        slots = max(1, min(-(-len(sentences) // workers), WORKER_ROWS // options.beam))
+        # Where many sentences are searched at a time each product has rows enough, and proposals
+        # would add to them.
+        few = len(sentences) <= self.workers and options.beam == 1 and to_parse is None
+        draft = self.draft if few else None
+        longest = max(limits)
+        for engine in (self, *([draft] if draft else [])):
+            engine.extend_positions(max(longest, *map(len, sentences)) + 2)
+
         order = sorted(range(len(sentences)), key=lambda i: -len(sentences[i]))
-        longest = max(ceilings)
-        reach = max(longest, *map(len, sentences)) + 2
-        self._reach(reach)
+        order = deal_sentences(order, workers, slots)
+        queue = _SentenceQueue([SearchJob(i, sentences[i], limits[i]) for i in order])
         results: list[list[Hypothesis]] = [[] for _ in sentences]
 
-        workers = min(self.workers, len(sentences))
-        slots = max(1, min(-(-len(sentences) // workers), ROWS // options.beam))
-        helpers = self.workers // workers - 1
-        order = dealt(order, workers, slots)
-        queue = _Queue([(i, sentences[i], ceilings[i]) for i in order])
-
-        # Of many sentences at a time each product has rows enough, and guesses would add to them.
-        few = len(sentences) <= self.workers and options.beam == 1 and yields is None
-        draft = self.draft if few else None
-        if draft is not None:
-            draft._reach(reach)
-        outputs = self._model.projection.outputs
-
         def work(_: int) -> None:
-            language = (
-                Language(options.beam, outputs)
-                if yields is None
-                else Trees(yields, slots, options.beam, outputs)
+            search = self.make_search(
+                options,
+                slots=slots,
+                longest=longest,
+                helpers=self.workers // workers - 1,
+                to_parse=to_parse,
+                draft=draft,
             )
-            places: Any = {"slots": slots, "longest": longest, "helpers": helpers}
-            narrow = self.narrow if yields is None else None
-            searcher: Slots
-            if draft is not None:
-                model = draft._model
-                searcher = DraftedSearch(
-                    *(self._model, options, language), draft=model, narrow=narrow, **places
-                )
-            else:
-                kind = GreedySearch if options.beam == 1 else BeamSearch
-                searcher = kind(self._model, options, language, narrow=narrow, **places)
-            for number, found in searcher.run(iter(queue)):
-                results[number] = found or [nothing([])]
+            for number, found in search.run(iter(queue)):
+                results[number] = found or [fallback_hypothesis([])]
 
         if workers == 1:
             work(0)
-            return checked(results)
+            return refuse_nan(results)
         with ThreadPoolExecutor(workers) as pool:
             try:
                 list(pool.map(work, range(workers)))
             except BaseException:
                 queue.close()
                 raise
-        return checked(results)
+        return refuse_nan(results)
 
-    def _reach(self, positions: int) -> None:
-        """Sinusoids for sentences longer than any so far."""
-        if self._config.positions == "sinusoidal" and positions > self._model.longest:
-            del self._packed["positions"]
-            self._model = bind(self._packed, self._config, self._targets, longest=2 * positions)
+    def make_search(
+        self,
+        options: SearchOptions,
+        *,
+        slots: int,
+        longest: int,
+        helpers: int = 0,
+        to_parse: SentencesToParse | None = None,
+        draft: CpuEngine | None = None,
+    ) -> BatchSearch:
+        """Return one worker's search with these options."""
+        outputs = self._model.projection.outputs
+        allowed = (
+            AllowedPieces(options.beam, outputs)
+            if to_parse is None
+            else TreeGrammar(to_parse, slots, options.beam, outputs)
+        )
+        settings: dict[str, Any] = {"slots": slots, "longest": longest, "helpers": helpers}
+        settings["projection"] = self.projection if to_parse is None else None
+        if draft is not None:
+            return SpeculativeSearch(self._model, options, allowed, draft=draft._model, **settings)
+        kind = GreedySearch if options.beam == 1 else BeamSearch
+        return kind(self._model, options, allowed, **settings)
+
+    def extend_positions(self, count: int) -> None:
+        """Compute sinusoids for `count` positions, if that is more than there are."""
+        if self.config.positions == "sinusoidal" and count > self._model.longest:
+            del self.packed["positions"]
+            self._model = bind_model(self.packed, self.config, self.targets, longest=2 * count)
 
 
-def dealt(order: Sequence[int], workers: int, slots: int) -> list[int]:
-    """What each worker begins with, dealt out lest one have all the long ones; then the rest."""
+def deal_sentences(order: Sequence[int], workers: int, slots: int) -> list[int]:
+    """Deal out what each worker begins with, lest one have all the long ones; then the rest."""
     first = workers * slots
     return [*(i for w in range(workers) for i in order[w:first:workers]), *order[first:]]
 
 
-class _Queue:
-    """Sentences that several workers take from."""
+class _SentenceQueue:
+    """Hand out sentences to several workers, each sentence once."""
 
-    def __init__(self, jobs: list[Job]) -> None:
+    def __init__(self, jobs: list[SearchJob]) -> None:
         self._jobs = iter(jobs)
         self._lock, self._closed = Lock(), Event()
 
-    def __iter__(self) -> Iterator[Job]:
+    def __iter__(self) -> Iterator[SearchJob]:
         while not self._closed.is_set():
             with self._lock:
                 job = next(self._jobs, None)
@@ -161,5 +174,5 @@ class _Queue:
             yield job
 
     def close(self) -> None:
-        """No more of them."""
+        """Hand out no more sentences."""
         self._closed.set()

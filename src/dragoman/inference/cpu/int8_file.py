@@ -1,4 +1,7 @@
-"""The int8 variant of a model, beside its weights: packed once, read as it is."""
+"""The file of int8 weights beside a model's own: how it is written, read and checked.
+
+It holds packed weights, which the engine uses where they lie in the page cache.
+"""
 
 from __future__ import annotations
 
@@ -10,78 +13,85 @@ from safetensors.numpy import save
 
 from dragoman.config import ModelConfig
 from dragoman.errors import ConfigError, ModelError
-from dragoman.inference.cpu.engine import Engine
-from dragoman.inference.cpu.quantization import LINE, Packed, pack, shapes, why_not
+from dragoman.inference.cpu.engine import CpuEngine
+from dragoman.inference.cpu.quantization import (
+    CACHE_LINE,
+    PackedWeights,
+    expected_shapes,
+    pack_weights,
+)
 from dragoman.model_directory import LoadedModel
+from dragoman.models.support import unsupported
 from dragoman.system.atomic_files import atomic_write
-from dragoman.system.mapped_safetensors import Mapped
+from dragoman.system.mapped_safetensors import MappedSafetensors
 
-__all__ = ["VARIANT", "open_engine", "quantize", "stored"]
+__all__ = ["INT8_FILE", "find_int8_file", "open_cpu_engine", "write_int8_file"]
 
-
-VARIANT: Final = "int8.safetensors"
+INT8_FILE: Final = "int8.safetensors"
 LAYOUT: Final = "1"
-"""Changes with the order in which the kernel reads weights."""
+"""This changes with the order in which the kernel reads weights."""
 
 
-def quantize(loaded: LoadedModel) -> Path:
-    """Write the variant into the model's directory, and say where it is."""
-    if reason := why_not(loaded.config.model):
-        raise ConfigError(f"{loaded.path}: the engine has no {reason}; it is translated by PyTorch")
-    about = {"layout": LAYOUT, "card": _card(loaded.path)}
-    file = loaded.path / VARIANT
-    atomic_write(file, _saved(_packed(loaded), about))
+def write_int8_file(loaded: LoadedModel) -> Path:
+    """Write a model's int8 weights into its directory, and return the file."""
+    if reason := unsupported(loaded.config.model, "cpu engine"):
+        raise ConfigError(
+            f"{loaded.path}: the CPU engine does not support {reason}; PyTorch runs this model"
+        )
+    metadata = {"layout": LAYOUT, "card": _hash_card(loaded.path)}
+    file = loaded.path / INT8_FILE
+    atomic_write(file, _serialize(_pack(loaded), metadata))
     return file
 
 
-def _saved(packed: Packed, about: dict[str, str]) -> bytes:
-    """A file whose weights begin where lines of memory do, for they are used where they lie."""
-    header = int.from_bytes(save(packed, about | {"padding": ""})[:8], "little")
-    return save(packed, about | {"padding": " " * (-(8 + header) % LINE)})
+def _serialize(packed: PackedWeights, metadata: dict[str, str]) -> bytes:
+    """Return a file whose weights begin where cache lines do, for they are used where they lie."""
+    header = int.from_bytes(save(packed, metadata | {"padding": ""})[:8], "little")
+    return save(packed, metadata | {"padding": " " * (-(8 + header) % CACHE_LINE)})
 
 
-def stored(directory: Path) -> Path | None:
-    """The variant of a model, if it has one."""
-    file = directory / VARIANT
+def find_int8_file(directory: Path) -> Path | None:
+    """Return the int8 weights in a model's directory, if there are any."""
+    file = directory / INT8_FILE
     return file if file.exists() else None
 
 
-def open_engine(loaded: LoadedModel) -> Engine:
-    """The engine of a model: from its variant if it has one, or made of its weights now."""
+def open_cpu_engine(loaded: LoadedModel) -> CpuEngine:
+    """Return the engine of a model: from its int8 file, or else packed from its weights now."""
     targets = loaded.tokenizer.sizes[1]
-    if file := stored(loaded.path):
+    if file := find_int8_file(loaded.path):
         return _read(file, loaded.config.model, targets)
-    return Engine(_packed(loaded), loaded.config.model, targets)
+    return CpuEngine(_pack(loaded), loaded.config.model, targets)
 
 
-def _packed(loaded: LoadedModel) -> Packed:
-    """A model's weights, rounded one after another from their file; foreign ones are refused."""
-    weights = Mapped(loaded.weights)
+def _pack(loaded: LoadedModel) -> PackedWeights:
+    """Pack a model's weights one after another from their file; refuse those of another model."""
+    weights = MappedSafetensors(loaded.weights_file)
     vocabulary, targets = loaded.tokenizer.sizes
-    wanted = shapes(loaded.config.model, vocabulary)
+    wanted = expected_shapes(loaded.config.model, vocabulary)
     if weights.shapes != wanted:
         from dragoman.models.weights import check_shapes
 
-        check_shapes(weights.shapes, wanted, where=str(loaded.weights))
-    return pack(weights, loaded.config.model, targets)
+        check_shapes(weights.shapes, wanted, where=str(loaded.weights_file))
+    return pack_weights(weights, loaded.config.model, targets)
 
 
-def _read(file: Path, config: ModelConfig, targets: int) -> Engine:
-    """The engine of a variant; one that is damaged or of another model is refused."""
+def _read(file: Path, config: ModelConfig, targets: int) -> CpuEngine:
+    """Return the engine of an int8 file; refuse one that is damaged or of another model."""
     advice = f"make it again with: dragoman quantize {file.parent}"
     try:
-        mapped = Mapped(file)
+        mapped = MappedSafetensors(file)
         if mapped.metadata.get("layout") != LAYOUT:
-            raise ModelError(f"{file}: of another version")
-        if mapped.metadata.get("card") != _card(file.parent):
-            raise ModelError(f"{file}: not of the model beside it")
+            raise ModelError(f"{file}: written by another version of Dragoman")
+        if mapped.metadata.get("card") != _hash_card(file.parent):
+            raise ModelError(f"{file}: does not belong to the model beside it")
     except ModelError as error:
         raise ModelError(f"{error}; {advice}") from None
     try:
-        return Engine(mapped.together(), config, targets)
+        return CpuEngine(mapped.map_all(), config, targets)
     except ModelError as error:
         raise ModelError(f"{file}: {error}; {advice}") from None
 
 
-def _card(directory: Path) -> str:
+def _hash_card(directory: Path) -> str:
     return hashlib.sha256((directory / "card.json").read_bytes()).hexdigest()

@@ -13,7 +13,7 @@
 #include <immintrin.h>
 #endif
 
-#include "team.h"
+#include "thread_pool.h"
 #include "layout.h"
 
 #ifdef X86
@@ -41,13 +41,14 @@
 #undef NAME
 
 typedef void (*Encode)(const Model *, Scratch *, int, const int *, const int *, uint16_t **);
-typedef void (*Step)(const Model *, Scratch *, const Rows *, Found *);
+typedef void (*Step)(const Model *, Scratch *, const StepInput *, StepOutput *);
 
-static Encode the_encode;
-static Step the_step;
+static Encode used_encode;
+static Step used_step;
 
-int dragoman_choose(int most) {
-    /* Which version is used, the best that is not above `most`: 2 VNNI, 1 AVX2, 0 any. */
+int dragoman_use_instruction_set(int most) {
+    /* Use the best that the machine has and that is not above `most`, and say which it is:
+       2 VNNI, 1 AVX2, 0 any machine. */
     int best = 0;
 #ifdef X86
     __builtin_cpu_init();
@@ -57,32 +58,32 @@ int dragoman_choose(int most) {
 #endif
     if (best > most) best = most;
 #ifdef X86
-    if (best == 2) { the_encode = encode_vnni; the_step = step_vnni; return best; }
-    if (best == 1) { the_encode = encode_avx2; the_step = step_avx2; return best; }
+    if (best == 2) { used_encode = encode_vnni; used_step = step_vnni; return best; }
+    if (best == 1) { used_encode = encode_avx2; used_step = step_avx2; return best; }
 #endif
-    the_encode = encode_plain; the_step = step_plain;
+    used_encode = encode_plain; used_step = step_plain;
     return 0;
 }
 
-int dragoman_narrows(void) { return 1; } /* a step can look at parts of the projection */
+int dragoman_interface_version(void) { return 2; } /* the same as in kernel_library.py */
 
-Scratch *dragoman_scratch(int helpers) {
+Scratch *dragoman_new_scratch(int helpers) {
     Scratch *scratch = calloc(1, sizeof(Scratch));
-    if (scratch && helpers > 0) scratch->team = gather(helpers);
+    if (scratch && helpers > 0) scratch->pool = start_pool(helpers);
     return scratch;
 }
 
-void dragoman_free(Scratch *scratch) {
-    if (scratch->team) dismiss(scratch->team);
-    for (int i = 0; i < ROOMS; i++) free(scratch->room[i]);
+void dragoman_free_scratch(Scratch *scratch) {
+    if (scratch->pool) stop_pool(scratch->pool);
+    for (int i = 0; i < BUFFERS; i++) free(scratch->buffer[i]);
     free(scratch);
 }
 
 void dragoman_encode(const Model *m, Scratch *s, int sentences, const int *lengths, const int *ids,
-                     uint16_t **memories) {
-    the_encode(m, s, sentences, lengths, ids, memories);
+                     uint16_t **source_caches) {
+    used_encode(m, s, sentences, lengths, ids, source_caches);
 }
 
-void dragoman_step(const Model *m, Scratch *s, const Rows *rows, Found *found) {
-    the_step(m, s, rows, found);
+void dragoman_step(const Model *m, Scratch *s, const StepInput *in, StepOutput *found) {
+    used_step(m, s, in, found);
 }

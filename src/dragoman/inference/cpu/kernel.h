@@ -1,17 +1,17 @@
-/* Included once for each kind of machine, with NAME(x) giving each function its name there. */
+/* Included once for each instruction set, with NAME(x) giving each function its name there. */
 
-#define CHUNK 512  /* outputs of the projection that are looked at together */
-#define LARGE 8192 /* that are computed together, of a few hypotheses */
-#define AHEAD 2    /* places between the one looked at and the one fetched */
+#define CHUNK_OUTPUTS 512 /* outputs of the projection that candidates are taken from together */
+#define LARGE_CHUNK 8192  /* outputs that are computed together, if hypotheses are few */
+#define DISTANCE 2        /* cache entries between the one used and the one prefetched */
 
-static inline float NAME(widen)(uint16_t x) {
+static inline float NAME(from_bf16)(uint16_t x) {
     uint32_t bits = (uint32_t)x << 16;
     float y;
     memcpy(&y, &bits, 4);
     return y;
 }
 
-static inline uint16_t NAME(narrow)(float x) {
+static inline uint16_t NAME(to_bf16)(float x) {
     uint32_t bits;
     memcpy(&bits, &x, 4);
     return (uint16_t)((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
@@ -45,10 +45,10 @@ static void NAME(quantize)(const float *x, int stride, int rows, int width, uint
 }
 
 #if defined(VNNI)
-#define MOST_ROWS 6
+#define TILE_ROWS 6
 static inline __attribute__((always_inline)) void NAME(tile)(
     const int R, const uint8_t *a, int K, const int8_t *w, int32_t *out) {
-    __m512i sum[MOST_ROWS][4];
+    __m512i sum[TILE_ROWS][4];
     _Pragma("GCC unroll 8") for (int r = 0; r < R; r++)
         _Pragma("GCC unroll 4") for (int c = 0; c < 4; c++) sum[r][c] = _mm512_setzero_si512();
     for (int k = 0; k < K; k += 4, w += 256) {
@@ -68,7 +68,7 @@ static inline __attribute__((always_inline)) void NAME(tile)(
         _Pragma("GCC unroll 4") for (int c = 0; c < 4; c++) _mm512_storeu_si512(out + 64 * r + 16 * c, sum[r][c]);
 }
 #elif defined(AVX2)
-#define MOST_ROWS 1
+#define TILE_ROWS 1
 static inline __attribute__((always_inline)) void NAME(tile)(
     const int R, const uint8_t *a, int K, const int8_t *w, int32_t *out) {
     /* As 16-bit products, for sums of two 8-bit products in 16 bits would saturate. */
@@ -88,7 +88,7 @@ static inline __attribute__((always_inline)) void NAME(tile)(
     for (int c = 0; c < 8; c++) _mm256_storeu_si256((__m256i *)(out + 8 * c), sum[c]);
 }
 #else
-#define MOST_ROWS 1
+#define TILE_ROWS 1
 static inline void NAME(tile)(const int R, const uint8_t *a, int K, const int8_t *w, int32_t *out) {
     for (int c = 0; c < 64; c++) out[c] = 0;
     for (int k = 0; k < K; k += 4, w += 256)
@@ -117,13 +117,13 @@ static void NAME(tiles)(int R, const uint8_t *a, int K, const int8_t *w, int32_t
 static void NAME(product)(const Linear *l, const uint8_t *q, const float *scales, int rows,
                           int from, int to, float *y, int width) {
     const int K = l->inputs;
-    int32_t sums[MOST_ROWS * 64] __attribute__((aligned(64)));
+    int32_t sums[TILE_ROWS * 64] __attribute__((aligned(64)));
     for (int n = from; n < to; n += 64, y += 64) {
         const int8_t *w = l->weight + (size_t)n * K;
         const float *scale = l->scale + n, *bias = l->bias + n;
         const int32_t *offset = l->offset + n;
-        for (int r = 0; r < rows; r += MOST_ROWS) {
-            int R = rows - r < MOST_ROWS ? rows - r : MOST_ROWS;
+        for (int r = 0; r < rows; r += TILE_ROWS) {
+            int R = rows - r < TILE_ROWS ? rows - r : TILE_ROWS;
             NAME(tiles)(R, q + (size_t)r * K, K, w, sums);
             for (int i = 0; i < R; i++) {
                 float own = scales[r + i];
@@ -141,30 +141,31 @@ typedef struct {
     const uint8_t *q;
     const float *scales;
     float *y;
-    int rows, from, to, width, grain;
+    int rows, from, to, width, part_size;
 } NAME(Product);
 
-static void NAME(piece)(void *given, int piece) {
+static void NAME(product_part)(void *given, int part) {
     const NAME(Product) *p = given;
-    int from = p->from + piece * p->grain, to = from + p->grain < p->to ? from + p->grain : p->to;
-    NAME(product)(p->l, p->q, p->scales, p->rows, from, to, p->y + piece * p->grain, p->width);
+    int from = p->from + part * p->part_size;
+    int to = from + p->part_size < p->to ? from + p->part_size : p->to;
+    NAME(product)(p->l, p->q, p->scales, p->rows, from, to, p->y + part * p->part_size, p->width);
 }
 
 static void NAME(shared_product)(Scratch *s, const Linear *l, const uint8_t *q, const float *scales,
                                  int rows, int from, int to, float *y, int width) {
-    if (!s->team || (s->team->alone > 0 && s->team->alone--)) {
+    if (!s->pool || (s->pool->alone > 0 && s->pool->alone--)) {
         NAME(product)(l, q, scales, rows, from, to, y, width);
         return;
     }
-    int grain = ((to - from) / (4 * (s->team->count + 1)) + 63) & ~63;
-    NAME(Product) job = {l, q, scales, y, rows, from, to, width, grain};
-    together(s->team, NAME(piece), &job, (to - from + grain - 1) / grain);
+    int part_size = ((to - from) / (4 * (s->pool->count + 1)) + 63) & ~63;
+    NAME(Product) job = {l, q, scales, y, rows, from, to, width, part_size};
+    run_parallel(s->pool, NAME(product_part), &job, (to - from + part_size - 1) / part_size);
 }
 
 /* x has rows of `stride`, of which the first inputs count; y has rows of all outputs */
 static void NAME(linear)(Scratch *s, const Linear *l, const float *x, int stride, int rows, float *y) {
-    uint8_t *q = room(s, 0, (size_t)rows * l->inputs);
-    float *scales = room(s, 1, sizeof(float) * rows);
+    uint8_t *q = scratch_buffer(s, 0, (size_t)rows * l->inputs);
+    float *scales = scratch_buffer(s, 1, sizeof(float) * rows);
     NAME(quantize)(x, stride, rows, l->inputs, q, scales);
     NAME(shared_product)(s, l, q, scales, rows, 0, l->outputs, y, l->outputs);
 }
@@ -192,10 +193,10 @@ static void NAME(residual)(const Model *m, const Norm *norm, float *x, const flo
     if (!m->pre) NAME(normalize)(m, norm, x, rows, x);
 }
 
-static const float *NAME(before)(const Model *m, Scratch *s, const Norm *norm, const float *x,
+static const float *NAME(pre_norm)(const Model *m, Scratch *s, const Norm *norm, const float *x,
                                  int rows) {
     if (!m->pre) return x;
-    float *y = room(s, 2, sizeof(float) * rows * m->d_model);
+    float *y = scratch_buffer(s, 2, sizeof(float) * rows * m->d_model);
     NAME(normalize)(m, norm, x, rows, y);
     return y;
 }
@@ -211,9 +212,9 @@ static void NAME(activate)(const Model *m, float *x, size_t count) {
 
 static void NAME(feed_forward)(const Model *m, Scratch *s, const Linear *inner, const Linear *outer,
                                const Norm *norm, float *x, int rows) {
-    float *h = room(s, 3, sizeof(float) * rows * inner->outputs);
-    float *y = room(s, 4, sizeof(float) * rows * outer->outputs);
-    NAME(linear)(s, inner, NAME(before)(m, s, norm, x, rows), m->d_model, rows, h);
+    float *h = scratch_buffer(s, 3, sizeof(float) * rows * inner->outputs);
+    float *y = scratch_buffer(s, 4, sizeof(float) * rows * outer->outputs);
+    NAME(linear)(s, inner, NAME(pre_norm)(m, s, norm, x, rows), m->d_model, rows, h);
     NAME(activate)(m, h, (size_t)rows * inner->outputs);
     NAME(linear)(s, outer, h, inner->outputs, rows, y);
     NAME(residual)(m, norm, x, y, rows, outer->outputs);
@@ -245,12 +246,12 @@ static inline void NAME(softmax)(float *x, int count) {
 
 /* --- encoder --- */
 
-/* every position of one sentence to all of its positions; x has rows q | k | v of `width` */
-static void NAME(look_around)(const Model *m, Scratch *s, const float *x, int length, int width,
+/* attention of every position of one sentence to all of them; x has rows q | k | v of `width` */
+static void NAME(encoder_attention)(const Model *m, Scratch *s, const float *x, int length, int width,
                               float *y) {
     const int E = m->d_k, H = m->heads, padded = (length + 15) & ~15;
-    float *keys = room(s, 5, sizeof(float) * E * padded);
-    float *scores = room(s, 6, sizeof(float) * padded);
+    float *keys = scratch_buffer(s, 5, sizeof(float) * E * padded);
+    float *scores = scratch_buffer(s, 6, sizeof(float) * padded);
     float by = 1 / sqrtf((float)E);
     for (int h = 0; h < H; h++) {
         const float *k = x + H * E + h * E, *v = x + 2 * H * E + h * E;
@@ -279,7 +280,7 @@ static void NAME(look_around)(const Model *m, Scratch *s, const float *x, int le
 }
 
 static void NAME(encode)(const Model *m, Scratch *s, int sentences, const int *lengths,
-                         const int *ids, uint16_t **memories) {
+                         const int *ids, uint16_t **source_caches) {
     const int M = m->d_model, HE = m->heads * m->d_k;
     int rows = 0, most = 0;
     for (int i = 0; i < sentences; i++) rows += lengths[i];
@@ -287,21 +288,21 @@ static void NAME(encode)(const Model *m, Scratch *s, int sentences, const int *l
         if (m->encoder[l].query_key_value.outputs > most) most = m->encoder[l].query_key_value.outputs;
     for (int l = 0; l < m->decoder_layers; l++)
         if (m->decoder[l].source_key_value.outputs > most) most = m->decoder[l].source_key_value.outputs;
-    float *x = room(s, 7, sizeof(float) * rows * M);
-    float *qkv = room(s, 8, sizeof(float) * rows * most);
-    float *seen = room(s, 9, sizeof(float) * rows * HE);
+    float *x = scratch_buffer(s, 7, sizeof(float) * rows * M);
+    float *qkv = scratch_buffer(s, 8, sizeof(float) * rows * most);
+    float *attended = scratch_buffer(s, 9, sizeof(float) * rows * HE);
     for (int i = 0, r = 0; i < sentences; i++)
         for (int j = 0; j < lengths[i]; j++, r++)
             NAME(embed)(m, &m->source_pieces, ids[r], j, x + (size_t)r * M);
     for (int l = 0; l < m->encoder_layers; l++) {
         const EncoderLayer *layer = &m->encoder[l];
         const int width = layer->query_key_value.outputs;
-        NAME(linear)(s, &layer->query_key_value, NAME(before)(m, s, &layer->around_attention, x, rows), M,
+        NAME(linear)(s, &layer->query_key_value, NAME(pre_norm)(m, s, &layer->around_attention, x, rows), M,
                      rows, qkv);
         for (int i = 0, r = 0; i < sentences; r += lengths[i++])
-            NAME(look_around)(m, s, qkv + (size_t)r * width, lengths[i], width, seen + (size_t)r * HE);
-        float *y = room(s, 4, sizeof(float) * rows * layer->output.outputs);
-        NAME(linear)(s, &layer->output, seen, HE, rows, y);
+            NAME(encoder_attention)(m, s, qkv + (size_t)r * width, lengths[i], width, attended + (size_t)r * HE);
+        float *y = scratch_buffer(s, 4, sizeof(float) * rows * layer->output.outputs);
+        NAME(linear)(s, &layer->output, attended, HE, rows, y);
         NAME(residual)(m, &layer->around_attention, x, y, rows, layer->output.outputs);
         NAME(feed_forward)(m, s, &layer->inner, &layer->outer, &layer->around_feed_forward, x, rows);
     }
@@ -311,54 +312,58 @@ static void NAME(encode)(const Model *m, Scratch *s, int sentences, const int *l
         NAME(linear)(s, kv, x, M, rows, qkv);
         for (int i = 0, r = 0; i < sentences; i++)
             for (int j = 0; j < lengths[i]; j++, r++) {
-                uint16_t *out = memories[i] + ((size_t)l * lengths[i] + j) * 2 * HE;
+                uint16_t *out = source_caches[i] + ((size_t)l * lengths[i] + j) * 2 * HE;
                 const float *in = qkv + (size_t)r * kv->outputs;
-                for (int e = 0; e < 2 * HE; e++) out[e] = NAME(narrow)(in[e]);
+                for (int e = 0; e < 2 * HE; e++) out[e] = NAME(to_bf16)(in[e]);
             }
     }
 }
 
 /* --- decoder --- */
 
-/* the keys, or the values, of a place that is soon looked at: of many hypotheses none stays near */
-static inline void NAME(fetch)(const uint16_t *x, int count) {
+/* the keys, or the values, of a position that is soon used: of many hypotheses none stays near */
+static inline void NAME(prefetch)(const uint16_t *x, int count) {
     for (int i = 0; i < count; i += 32) __builtin_prefetch(x + i);
 }
 
-static inline const uint16_t *NAME(place)(const uint16_t *places, const int *cells, int t, int width) {
-    return places + (size_t)(cells ? cells[t] : t) * width;
+static inline const uint16_t *NAME(cache_entry)(const uint16_t *entries, const int *table, int t,
+                                                int width) {
+    return entries + (size_t)(table ? table[t] : t) * width;
 }
 
-/* one query of all heads to `count` places, each keys | values; cells says where they are, or NULL */
-static void NAME(look)(const Model *m, float *scores, const float *q, const uint16_t *places,
-                       const int *cells, int count, float *y) {
+/* attention of one query of all heads to `count` cache entries, each keys | values; the table says
+   where they are, or is NULL */
+static void NAME(attend)(const Model *m, float *scores, const float *q, const uint16_t *entries,
+                         const int *table, int count, float *y) {
     const int E = m->d_k, H = m->heads, HE = H * E;
     float by = 1 / sqrtf((float)E);
     for (int t = 0; t < count; t++) {
-        const uint16_t *k = NAME(place)(places, cells, t, 2 * HE);
-        if (t + AHEAD < count) NAME(fetch)(NAME(place)(places, cells, t + AHEAD, 2 * HE), HE);
+        const uint16_t *k = NAME(cache_entry)(entries, table, t, 2 * HE);
+        if (t + DISTANCE < count)
+            NAME(prefetch)(NAME(cache_entry)(entries, table, t + DISTANCE, 2 * HE), HE);
         for (int h = 0; h < H; h++) {
             float sum = 0;
-            for (int e = 0; e < E; e++) sum += q[h * E + e] * NAME(widen)(k[h * E + e]);
+            for (int e = 0; e < E; e++) sum += q[h * E + e] * NAME(from_bf16)(k[h * E + e]);
             scores[(size_t)h * count + t] = sum * by;
         }
     }
     for (int h = 0; h < H; h++) NAME(softmax)(scores + (size_t)h * count, count);
     for (int i = 0; i < HE; i++) y[i] = 0;
     for (int t = 0; t < count; t++) {
-        const uint16_t *v = NAME(place)(places, cells, t, 2 * HE) + HE;
-        if (t + AHEAD < count) NAME(fetch)(NAME(place)(places, cells, t + AHEAD, 2 * HE) + HE, HE);
+        const uint16_t *v = NAME(cache_entry)(entries, table, t, 2 * HE) + HE;
+        if (t + DISTANCE < count)
+            NAME(prefetch)(NAME(cache_entry)(entries, table, t + DISTANCE, 2 * HE) + HE, HE);
         for (int h = 0; h < H; h++) {
             float weight = scores[(size_t)h * count + t];
-            for (int e = 0; e < E; e++) y[h * E + e] += weight * NAME(widen)(v[h * E + e]);
+            for (int e = 0; e < E; e++) y[h * E + e] += weight * NAME(from_bf16)(v[h * E + e]);
         }
     }
 }
 
-typedef struct { float most, sum; } NAME(Running);
+typedef struct { float most, sum; } NAME(Softmax);
 
 /* the greatest of each 64, and of all */
-static float NAME(tops)(const float *x, int count, float *best) {
+static float NAME(block_maxima)(const float *x, int count, float *best) {
     float most = -1e30f;
     for (int b = 0; b < count / 64; b++) {
         float top = x[64 * b];
@@ -369,13 +374,13 @@ static float NAME(tops)(const float *x, int count, float *best) {
     return most;
 }
 
-/* outputs that are looked at together, at most CHUNK, of row r: their part in its sum, and its
-   candidates; names has their ids, or is NULL, and they are the ids from `from` on */
-static void NAME(consider)(const Model *m, const Rows *rows, int r, float *own, const int *names,
-                           int from, int count, NAME(Running) *running, Found *found) {
-    const int C = rows->candidates;
-    float best[CHUNK / 64], most = NAME(tops)(own, count, best);
-    NAME(Running) *here = &running[r];
+/* add some outputs of row r, at most CHUNK_OUTPUTS, to the softmax's sum, and take the best among
+   its candidates; output_ids has their ids, or is NULL, and they are the ids from `from` on */
+static void NAME(take_candidates)(const Model *m, const StepInput *step, int r, float *own, const int *output_ids,
+                           int from, int count, NAME(Softmax) *running, StepOutput *found) {
+    const int C = step->candidates;
+    float best[CHUNK_OUTPUTS / 64], most = NAME(block_maxima)(own, count, best);
+    NAME(Softmax) *here = &running[r];
     if (most > here->most) {
         here->sum *= NAME(exponential)(here->most - most);
         here->most = most;
@@ -383,18 +388,18 @@ static void NAME(consider)(const Model *m, const Rows *rows, int r, float *own, 
     float sum = 0, level = here->most;
     for (int i = 0; i < count; i++) sum += NAME(exponential)(own[i] - level);
     here->sum += sum;
-    if (rows->allowed) { /* what may not follow has its part in the sum all the same */
-        const uint8_t *allowed = rows->allowed + (size_t)r * rows->kind_count;
+    if (step->allowed) { /* what may not follow has its part in the sum all the same */
+        const uint8_t *allowed = step->allowed + (size_t)r * step->kind_count;
         for (int i = 0; i < count; i++)
-            own[i] = allowed[rows->kinds[names ? names[i] : from + i]] ? own[i] : -1e30f;
-        NAME(tops)(own, count, best);
+            own[i] = allowed[step->token_kinds[output_ids ? output_ids[i] : from + i]] ? own[i] : -1e30f;
+        NAME(block_maxima)(own, count, best);
     }
     float *scores = found->log_probs + (size_t)r * C;
     int *ids = found->ids + (size_t)r * C;
     for (int b = 0; b < count / 64; b++) {
         if (best[b] <= scores[C - 1]) continue;
         for (int i = 64 * b; i < 64 * b + 64; i++) {
-            int id = names ? names[i] : from + i;
+            int id = output_ids ? output_ids[i] : from + i;
             if (own[i] <= scores[C - 1] || (id < m->first && id != m->eos)) continue;
             int at = C - 1;
             for (; at > 0 && own[i] > scores[at - 1]; at--) {
@@ -407,25 +412,25 @@ static void NAME(consider)(const Model *m, const Rows *rows, int r, float *own, 
     }
 }
 
-/* all outputs of l, of R rows: those from r on, or `which` */
-static void NAME(look_through)(const Model *m, Scratch *s, const Rows *rows, const Linear *l,
-                               const int *names, const uint8_t *q, const float *scales, int R, int r,
-                               const int *which, NAME(Running) *running, Found *found) {
-    const int chunk = R <= 8 ? LARGE : CHUNK;
-    float *logits = room(s, 10, sizeof(float) * R * chunk);
+/* take candidates from all outputs of l, of R rows: those from r on, or `which` */
+static void NAME(project)(const Model *m, Scratch *s, const StepInput *step, const Linear *l,
+                               const int *output_ids, const uint8_t *q, const float *scales, int R, int r,
+                               const int *which, NAME(Softmax) *running, StepOutput *found) {
+    const int chunk = R <= 8 ? LARGE_CHUNK : CHUNK_OUTPUTS;
+    float *logits = scratch_buffer(s, 10, sizeof(float) * R * chunk);
     for (int from = 0; from < l->outputs; from += chunk) {
         int to = from + chunk < l->outputs ? from + chunk : l->outputs;
         NAME(shared_product)(s, l, q, scales, R, from, to, logits, chunk);
         for (int i = 0; i < R; i++)
-            for (int at = from; at < to; at += CHUNK) /* sums must not depend on R */
-                NAME(consider)(m, rows, which ? which[i] : r + i, logits + (size_t)i * chunk + (at - from),
-                               names ? names + at : NULL, at, to - at < CHUNK ? to - at : CHUNK, running,
+            for (int at = from; at < to; at += CHUNK_OUTPUTS) /* sums must not depend on R */
+                NAME(take_candidates)(m, step, which ? which[i] : r + i, logits + (size_t)i * chunk + (at - from),
+                               output_ids ? output_ids + at : NULL, at, to - at < CHUNK_OUTPUTS ? to - at : CHUNK_OUTPUTS, running,
                                found);
     }
 }
 
-static void NAME(begin)(const Model *m, const Rows *rows, int r, NAME(Running) *running, Found *found) {
-    const int C = rows->candidates;
+static void NAME(start_row)(const Model *m, const StepInput *step, int r, NAME(Softmax) *running, StepOutput *found) {
+    const int C = step->candidates;
     running[r].most = -1e30f;
     running[r].sum = 0;
     for (int c = r * C; c < (r + 1) * C; c++) {
@@ -434,100 +439,102 @@ static void NAME(begin)(const Model *m, const Rows *rows, int r, NAME(Running) *
     }
 }
 
-/* the rows whose best is not sure are looked at again, with all outputs of the model */
-static void NAME(look_again)(const Model *m, Scratch *s, const Rows *rows, uint8_t *q, float *scales,
-                             NAME(Running) *running, Found *found) {
+/* compute all outputs of the model for the rows whose best piece is not probable enough */
+static void NAME(project_unsure)(const Model *m, Scratch *s, const StepInput *step, uint8_t *q, float *scales,
+                             NAME(Softmax) *running, StepOutput *found) {
     const int K = m->projection.inputs;
-    int *which = room(s, 12, sizeof(int) * rows->chosen), count = 0;
-    for (int r = 0; r < rows->chosen; r++) {
-        float best = found->log_probs[r * rows->candidates] - running[r].most;
-        if (NAME(exponential)(best) >= rows->sure * running[r].sum) continue;
-        NAME(begin)(m, rows, r, running, found);
+    int *which = scratch_buffer(s, 12, sizeof(int) * step->predicted), count = 0;
+    for (int r = 0; r < step->predicted; r++) {
+        float best = found->log_probs[r * step->candidates] - running[r].most;
+        if (NAME(exponential)(best) >= step->min_confidence * running[r].sum) continue;
+        NAME(start_row)(m, step, r, running, found);
         memmove(q + (size_t)count * K, q + (size_t)r * K, K);
         scales[count] = scales[r];
         which[count++] = r;
     }
     if (count)
-        NAME(look_through)(m, s, rows, &m->projection, NULL, q, scales, count, 0, which, running, found);
+        NAME(project)(m, s, step, &m->projection, NULL, q, scales, count, 0, which, running, found);
 }
 
-/* the best candidates of each row, and the logarithm of the sum over all */
-static void NAME(choose)(const Model *m, Scratch *s, const Rows *rows, const float *x, Found *found) {
-    const Linear *l = rows->projection;
-    const int R = rows->chosen, C = rows->candidates, K = l->inputs;
-    uint8_t *q = room(s, 0, (size_t)R * K);
-    float *scales = room(s, 1, sizeof(float) * R);
-    NAME(Running) *running = room(s, 11, sizeof(NAME(Running)) * R);
+/* the best candidates of each row, and their log-probabilities */
+static void NAME(predict)(const Model *m, Scratch *s, const StepInput *step, const float *x, StepOutput *found) {
+    const Linear *l = step->projection;
+    const int R = step->predicted, C = step->candidates, K = l->inputs;
+    uint8_t *q = scratch_buffer(s, 0, (size_t)R * K);
+    float *scales = scratch_buffer(s, 1, sizeof(float) * R);
+    NAME(Softmax) *running = scratch_buffer(s, 11, sizeof(NAME(Softmax)) * R);
     NAME(quantize)(x, K, R, K, q, scales);
-    for (int r = 0; r < R; r++) NAME(begin)(m, rows, r, running, found);
-    NAME(look_through)(m, s, rows, l, rows->names, q, scales, R, 0, NULL, running, found);
-    for (int r = 0, next = 0; rows->own && r < R; r = next) {
-        int sentence = rows->hypotheses[r] / rows->beams;
-        for (next = r + 1; next < R && rows->hypotheses[next] / rows->beams == sentence;) next++;
-        NAME(look_through)(m, s, rows, &rows->own[sentence], rows->own_names[sentence], q + (size_t)r * K,
-                           scales + r, next - r, r, NULL, running, found);
+    for (int r = 0; r < R; r++) NAME(start_row)(m, step, r, running, found);
+    NAME(project)(m, s, step, l, step->projection_ids, q, scales, R, 0, NULL, running, found);
+    for (int r = 0, next = 0; step->sentence_projections && r < R; r = next) {
+        int sentence = step->hypotheses[r] / step->beams;
+        for (next = r + 1; next < R && step->hypotheses[next] / step->beams == sentence;) next++;
+        NAME(project)(m, s, step, &step->sentence_projections[sentence],
+                      step->sentence_projection_ids[sentence], q + (size_t)r * K, scales + r, next - r, r,
+                      NULL, running, found);
     }
-    if (rows->own && rows->sure > 0) NAME(look_again)(m, s, rows, q, scales, running, found);
+    if (step->sentence_projections && step->min_confidence > 0)
+        NAME(project_unsure)(m, s, step, q, scales, running, found);
     for (int r = 0; r < R; r++) {
         float total = running[r].most + logf(running[r].sum);
         for (int c = 0; c < C; c++) found->log_probs[r * C + c] -= total;
     }
 }
 
-static void NAME(step)(const Model *m, Scratch *s, const Rows *rows, Found *found) {
+static void NAME(step)(const Model *m, Scratch *s, const StepInput *step, StepOutput *found) {
     const int M = m->d_model, HE = m->heads * m->d_k;
-    int R = rows->count, longest = 1, widest = 0;
+    int R = step->count, longest = 1, widest = 0;
     for (int r = 0; r < R; r++) {
-        if (rows->positions[r] + 1 > longest) longest = rows->positions[r] + 1;
-        int length = rows->source_lengths[rows->hypotheses[r] / rows->beams];
+        if (step->positions[r] + 1 > longest) longest = step->positions[r] + 1;
+        int length = step->source_lengths[step->hypotheses[r] / step->beams];
         if (length > longest) longest = length;
     }
     for (int l = 0; l < m->decoder_layers; l++)
         if (m->decoder[l].query_key_value.outputs > widest) widest = m->decoder[l].query_key_value.outputs;
-    float *x = room(s, 7, sizeof(float) * R * M);
-    float *qkv = room(s, 8, sizeof(float) * R * widest);
-    float *seen = room(s, 9, sizeof(float) * R * HE);
-    float *scores = room(s, 6, sizeof(float) * m->heads * longest);
+    float *x = scratch_buffer(s, 7, sizeof(float) * R * M);
+    float *qkv = scratch_buffer(s, 8, sizeof(float) * R * widest);
+    float *attended = scratch_buffer(s, 9, sizeof(float) * R * HE);
+    float *scores = scratch_buffer(s, 6, sizeof(float) * m->heads * longest);
     for (int r = 0; r < R; r++)
-        NAME(embed)(m, &m->target_pieces, rows->ids[r], rows->positions[r], x + (size_t)r * M);
+        NAME(embed)(m, &m->target_pieces, step->ids[r], step->positions[r], x + (size_t)r * M);
     for (int l = 0; l < m->decoder_layers; l++) {
         const DecoderLayer *layer = &m->decoder[l];
-        uint16_t *cache = rows->cache + (size_t)l * rows->cache_cells * 2 * HE;
+        uint16_t *cache = step->cache + (size_t)l * step->cache_positions * 2 * HE;
         int width = layer->query_key_value.outputs;
-        NAME(linear)(s, &layer->query_key_value, NAME(before)(m, s, &layer->around_attention, x, R), M, R, qkv);
-        for (int r = 0; r < R; r++) { /* all before any looks: two pieces may be one hypothesis's */
-            const int *cells = rows->tables + (size_t)rows->hypotheses[r] * rows->table_width;
-            uint16_t *own = cache + (size_t)cells[rows->positions[r]] * 2 * HE;
+        NAME(linear)(s, &layer->query_key_value, NAME(pre_norm)(m, s, &layer->around_attention, x, R), M, R, qkv);
+        for (int r = 0; r < R; r++) { /* all before any attends: two pieces may be one hypothesis's */
+            const int *table = step->cache_tables + (size_t)step->hypotheses[r] * step->table_width;
+            uint16_t *own = cache + (size_t)table[step->positions[r]] * 2 * HE;
             const float *in = qkv + (size_t)r * width + HE;
-            for (int e = 0; e < 2 * HE; e++) own[e] = NAME(narrow)(in[e]);
+            for (int e = 0; e < 2 * HE; e++) own[e] = NAME(to_bf16)(in[e]);
         }
-        if (l == m->decoder_layers - 1) R = rows->chosen; /* of the others nothing more is needed */
+        if (l == m->decoder_layers - 1) R = step->predicted; /* of the others nothing more is needed */
         for (int r = 0; r < R; r++) {
-            const int *cells = rows->tables + (size_t)rows->hypotheses[r] * rows->table_width;
-            NAME(look)(m, scores, qkv + (size_t)r * width, cache, cells, rows->positions[r] + 1,
-                       seen + (size_t)r * HE);
+            const int *table = step->cache_tables + (size_t)step->hypotheses[r] * step->table_width;
+            NAME(attend)(m, scores, qkv + (size_t)r * width, cache, table, step->positions[r] + 1,
+                       attended + (size_t)r * HE);
         }
-        float *y = room(s, 4, sizeof(float) * R * layer->output.outputs);
-        NAME(linear)(s, &layer->output, seen, HE, R, y);
+        float *y = scratch_buffer(s, 4, sizeof(float) * R * layer->output.outputs);
+        NAME(linear)(s, &layer->output, attended, HE, R, y);
         NAME(residual)(m, &layer->around_attention, x, y, R, layer->output.outputs);
 
         width = layer->source_query.outputs;
-        NAME(linear)(s, &layer->source_query, NAME(before)(m, s, &layer->around_source, x, R), M, R, qkv);
+        NAME(linear)(s, &layer->source_query, NAME(pre_norm)(m, s, &layer->around_source, x, R), M, R, qkv);
         for (int r = 0; r < R; r++) {
-            int sentence = rows->hypotheses[r] / rows->beams, length = rows->source_lengths[sentence];
-            const uint16_t *memory = rows->memories[sentence] + (size_t)l * length * 2 * HE;
-            NAME(look)(m, scores, qkv + (size_t)r * width, memory, NULL, length, seen + (size_t)r * HE);
+            int sentence = step->hypotheses[r] / step->beams, length = step->source_lengths[sentence];
+            const uint16_t *memory = step->source_caches[sentence] + (size_t)l * length * 2 * HE;
+            NAME(attend)(m, scores, qkv + (size_t)r * width, memory, NULL, length, attended + (size_t)r * HE);
         }
-        y = room(s, 4, sizeof(float) * R * layer->source_output.outputs);
-        NAME(linear)(s, &layer->source_output, seen, HE, R, y);
+        y = scratch_buffer(s, 4, sizeof(float) * R * layer->source_output.outputs);
+        NAME(linear)(s, &layer->source_output, attended, HE, R, y);
         NAME(residual)(m, &layer->around_source, x, y, R, layer->source_output.outputs);
         NAME(feed_forward)(m, s, &layer->inner, &layer->outer, &layer->around_feed_forward, x, R);
     }
     if (m->pre) NAME(normalize)(m, &m->decoder_norm, x, R, x);
-    NAME(choose)(m, s, rows, x, found);
+    NAME(predict)(m, s, step, x, found);
 }
 
-#undef CHUNK
-#undef LARGE
-#undef AHEAD
-#undef MOST_ROWS
+#undef CHUNK_OUTPUTS
+#undef LARGE_CHUNK
+#undef DISTANCE
+#undef TILE_ROWS

@@ -1,4 +1,8 @@
-"""The compiled kernel: its structures as in layout.h, and where it is found."""
+"""The compiled kernel: where it is found, its structures as in layout.h, and a model bound to them.
+
+The kernel is compiled when Dragoman is installed, if there is a C compiler. `why_no_kernel` says
+what is wrong where it cannot be used.
+"""
 
 from __future__ import annotations
 
@@ -8,24 +12,42 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
+
+from dragoman.config import ModelConfig
+from dragoman.errors import ModelError
+from dragoman.inference.cpu.quantization import OUTPUT_BLOCK, PackedWeights
+from dragoman.models.sinusoids import sinusoids
+from dragoman.text.special_tokens import EOS, FIRST_PIECE
+
 __all__ = [
-    "VERSIONS",
+    "INSTRUCTION_SETS",
     "DecoderLayer",
     "EncoderLayer",
-    "Found",
+    "KernelModel",
     "Linear",
-    "Model",
     "Norm",
-    "Rows",
-    "kernel",
+    "StepInput",
+    "StepOutput",
+    "bind_model",
+    "load_kernel",
+    "used_instruction_set",
+    "why_no_kernel",
 ]
 
-VERSIONS: Final = ("any machine", "AVX2", "AVX-512 with VNNI")
-"""For what the kernel is compiled, the slowest first."""
+INSTRUCTION_SETS: Final = ("any machine", "AVX2", "AVX-512 with VNNI")
+"""The kernel is compiled for each of these; the slowest comes first."""
+ACTIVATIONS: Final = ("relu", "gelu", "swish")
+"""The kernel knows an activation by its place here."""
+INTERFACE_VERSION: Final = 2
+"""This must equal what the library returns: a library left by another version is not used."""
+
+
+# --- the structures of layout.h ---
 
 
 class Linear(ctypes.Structure):
-    """A matrix of int8, as the kernel reads it."""
+    """A matrix of int8 that the kernel multiplies with."""
 
     _fields_ = (
         ("outputs", c_int),
@@ -38,13 +60,13 @@ class Linear(ctypes.Structure):
 
 
 class Norm(ctypes.Structure):
-    """Gain and bias."""
+    """The gain and the bias that a layer normalisation applies."""
 
     _fields_ = (("gain", POINTER(c_float)), ("bias", POINTER(c_float)))
 
 
 class EncoderLayer(ctypes.Structure):
-    """Self-attention and the feed-forward layer."""
+    """The weights that an encoder layer's attention and feed-forward network use."""
 
     _fields_ = (
         *((name, Linear) for name in ("query_key_value", "output", "inner", "outer")),
@@ -53,7 +75,7 @@ class EncoderLayer(ctypes.Structure):
 
 
 class DecoderLayer(ctypes.Structure):
-    """Self-attention, attention to the source, and the feed-forward layer."""
+    """The weights that a decoder layer's two attentions and feed-forward network use."""
 
     _fields_ = (
         *(
@@ -67,8 +89,8 @@ class DecoderLayer(ctypes.Structure):
     )
 
 
-class Model(ctypes.Structure):
-    """All of a Transformer."""
+class KernelModel(ctypes.Structure):
+    """A Transformer as the kernel reads it; the arrays it points to must outlive it."""
 
     _fields_ = (
         *(
@@ -89,45 +111,186 @@ class Model(ctypes.Structure):
     )
 
 
-class Rows(ctypes.Structure):
-    """The pieces of a step."""
+class StepInput(ctypes.Structure):
+    """The pieces that one step computes, and where their sentences keep what they need."""
 
     _fields_ = (
-        *((name, c_int) for name in ("count", "chosen", "candidates", "beams", "table_width")),
-        *((name, c_void_p) for name in ("ids", "positions", "hypotheses", "tables")),
-        *((name, c_void_p) for name in ("source_lengths", "memories", "cache")),
-        ("cache_cells", c_int64),
+        *((name, c_int) for name in ("count", "predicted", "candidates", "beams", "table_width")),
+        *((name, c_void_p) for name in ("ids", "positions", "hypotheses", "cache_tables")),
+        *((name, c_void_p) for name in ("source_lengths", "source_caches", "cache")),
+        ("cache_positions", c_int64),
         ("projection", POINTER(Linear)),
-        *((name, c_void_p) for name in ("names", "kinds", "allowed")),
+        *((name, c_void_p) for name in ("projection_ids", "token_kinds", "allowed")),
         ("kind_count", c_int),
-        ("own", POINTER(Linear)),
-        ("own_names", POINTER(c_void_p)),
-        ("sure", c_float),
+        ("sentence_projections", POINTER(Linear)),
+        ("sentence_projection_ids", POINTER(c_void_p)),
+        ("min_confidence", c_float),
     )
 
 
-class Found(ctypes.Structure):
-    """What a step finds."""
+class StepOutput(ctypes.Structure):
+    """The arrays that a step writes its best candidates to."""
 
     _fields_ = tuple((name, c_void_p) for name in ("ids", "log_probs"))
 
 
+# --- the library ---
+
+
 @cache
-def kernel() -> Any:
-    """The library, set to the best this machine has; None where it has not been compiled."""
-    places = sorted(Path(__file__).parent.glob("_kernel*.so"))
-    if not places:
-        return None
+def _load() -> tuple[Any, str]:
+    """Return the library, or None and why it cannot be used."""
+    file = _find_library()
+    if file is None:
+        return None, "the compiled kernel is missing"
     try:
-        library = ctypes.CDLL(str(places[0]))
-    except OSError:  # compiled for another machine
-        return None
-    library.dragoman_scratch.restype = c_void_p
-    library.dragoman_scratch.argtypes = [c_int]
-    library.dragoman_free.argtypes = [c_void_p]
+        library = ctypes.CDLL(str(file))
+        version = library.dragoman_interface_version()
+    except OSError:
+        return None, f"the compiled kernel cannot be loaded on this machine ({file.name})"
+    except AttributeError:
+        version = None
+    if version != INTERFACE_VERSION:
+        return None, f"the compiled kernel is of another version of Dragoman ({file.name})"
+    library.dragoman_new_scratch.restype = c_void_p
+    library.dragoman_new_scratch.argtypes = [c_int]
+    library.dragoman_free_scratch.argtypes = [c_void_p]
     library.dragoman_encode.argtypes = [
-        *(POINTER(Model), c_void_p, c_int, c_void_p, c_void_p, POINTER(POINTER(c_uint16)))
+        *(POINTER(KernelModel), c_void_p, c_int, c_void_p, c_void_p, POINTER(POINTER(c_uint16)))
     ]
-    library.dragoman_step.argtypes = [POINTER(Model), c_void_p, POINTER(Rows), POINTER(Found)]
-    library.dragoman_choose(len(VERSIONS) - 1)
-    return library
+    library.dragoman_step.argtypes = [
+        *(POINTER(KernelModel), c_void_p, POINTER(StepInput), POINTER(StepOutput))
+    ]
+    library.dragoman_use_instruction_set(len(INSTRUCTION_SETS) - 1)
+    return library, ""
+
+
+def _find_library() -> Path | None:
+    return next(iter(sorted(Path(__file__).parent.glob("_kernel*.so"))), None)
+
+
+def load_kernel() -> Any:
+    """Return the library, using the best instruction set of this machine; None without one."""
+    return _load()[0]
+
+
+def why_no_kernel() -> str:
+    """Return why the kernel cannot be used; an empty string if it can."""
+    return _load()[1]
+
+
+def used_instruction_set() -> str:
+    """Return the instruction set that the kernel uses on this machine."""
+    best = load_kernel().dragoman_use_instruction_set(len(INSTRUCTION_SETS) - 1)
+    return INSTRUCTION_SETS[best]
+
+
+# --- a model for it ---
+
+
+class _Binder:
+    """Make the kernel's structures over arrays, and refuse those that are missing or misshapen."""
+
+    def __init__(self, packed: PackedWeights, config: ModelConfig) -> None:
+        self.packed = packed
+        attention_width = config.heads * config.d_k
+        self._sizes = {
+            "query_key_value": (3 * attention_width, config.d_model),
+            "output": (config.d_model, attention_width),
+            "source_query": (attention_width, config.d_model),
+            "source_key_value": (2 * attention_width, config.d_model),
+            "source_output": (config.d_model, attention_width),
+            "inner": (config.d_ff, config.d_model),
+            "outer": (config.d_model, config.d_ff),
+        }
+        self._d_model = config.d_model
+
+    def array(self, name: str, size: int, kind: Any) -> Any:
+        """Return a pointer to the array `name` of `size` numbers."""
+        found = self.packed.get(name)
+        if found is None or found.size != size or found.dtype != np.dtype(kind):
+            raise ModelError(f"{name} is missing, or belongs to another model")
+        if found.dtype == np.float32 and not np.isfinite(found).all():
+            raise ModelError(f"{name} holds infinite numbers or NaN: the training has failed")
+        assert found.flags.c_contiguous
+        return found.ctypes.data_as(ctypes.POINTER(kind))
+
+    def linear(self, name: str, outputs: int, inputs: int) -> Linear:
+        """Return a matrix of at least `outputs` outputs."""
+        padded = outputs + -outputs % OUTPUT_BLOCK
+        return Linear(
+            padded,
+            inputs,
+            self.array(f"{name}.weight", padded * inputs, ctypes.c_int8),
+            self.array(f"{name}.scale", padded, ctypes.c_float),
+            self.array(f"{name}.offset", padded, ctypes.c_int32),
+            self.array(f"{name}.bias", padded, ctypes.c_float),
+        )
+
+    def norm(self, name: str) -> Norm:
+        """Return the gain and the bias of a layer normalisation."""
+        return Norm(
+            *(self.array(f"{name}.{x}", self._d_model, ctypes.c_float) for x in ("weight", "bias"))
+        )
+
+    def layers(self, kind: Any, stack: str, count: int) -> Any:
+        """Return all layers of the encoder or the decoder."""
+        layers = (kind * count)()
+        for number in range(count):
+            for field, field_type in kind._fields_:
+                name = f"{stack}.{number}.{field}"
+                part = (
+                    self.linear(name, *self._sizes[field])
+                    if field_type is Linear
+                    else self.norm(f"{name}.norm")
+                )
+                setattr(layers[number], field, part)
+        return layers
+
+
+def bind_model(
+    packed: PackedWeights, config: ModelConfig, targets: int, longest: int
+) -> KernelModel:
+    """Return the kernel's structure over packed weights, which must outlive it.
+
+    Sinusoids are added to the packed weights for `longest` positions.
+    """
+    binder = _Binder(packed, config)
+    if config.positions == "sinusoidal":
+        packed["positions"] = sinusoids(longest, config.d_model)
+    vocabulary = len(packed.get("embedding.scale", ()))  # with its padding
+    pieces = binder.linear("embedding", vocabulary, config.d_model)
+    norms = {}
+    if config.norm == "pre":
+        norms = {name: binder.norm(name) for name in ("encoder_norm", "decoder_norm")}
+    return KernelModel(
+        d_model=config.d_model,
+        heads=config.heads,
+        d_k=config.d_k,
+        d_ff=config.d_ff,
+        encoder_layers=config.encoder_layers,
+        decoder_layers=config.decoder_layers,
+        vocabulary=targets,
+        pre=config.norm == "pre",
+        activation=ACTIVATIONS.index(config.activation),
+        eos=EOS,
+        first=FIRST_PIECE,
+        epsilon=config.norm_epsilon,
+        scale=config.d_model**0.5,
+        encoder=binder.layers(EncoderLayer, "encoder", config.encoder_layers),
+        decoder=binder.layers(DecoderLayer, "decoder", config.decoder_layers),
+        source_pieces=pieces,
+        target_pieces=(
+            binder.linear("target_embedding", vocabulary, config.d_model)
+            if "target_embedding.scale" in packed
+            else pieces
+        ),
+        projection=(
+            binder.linear("projection", targets, config.d_model)
+            if "projection.scale" in packed
+            else pieces
+        ),
+        positions=binder.array("positions", packed["positions"].size, ctypes.c_float),
+        longest=len(packed["positions"]),
+        **norms,
+    )

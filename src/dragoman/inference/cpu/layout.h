@@ -1,4 +1,4 @@
-/* What Python hands over; engine/native.py has the same structures. */
+/* The structures that Python fills in; kernel_library.py has the same. */
 
 typedef struct {
     int outputs, inputs;   /* N and K of y = x W^T + b; N is padded to a multiple of 64 */
@@ -37,45 +37,45 @@ typedef struct {
 
 typedef struct {
     int count;               /* pieces whose keys and values are computed */
-    int chosen;              /* the first so many of them end a hypothesis that is to go on */
+    int predicted;           /* after the first so many of them the next piece is predicted */
     int candidates;          /* wanted of each of these */
     int beams;               /* hypotheses of a sentence */
     int table_width;
     const int *ids;
     const int *positions;    /* of each, how many pieces came before it */
     const int *hypotheses;   /* its own: beams times its sentence, and its beam */
-    const int *tables;       /* [hypotheses][table_width]: the cells of their keys and values */
+    const int *cache_tables; /* [hypotheses][table_width]: where in the cache their pieces are */
     const int *source_lengths;
-    uint16_t **memories;     /* of each sentence: [layers][length][2 heads d_k] */
-    uint16_t *cache;         /* [layers][cells][2 heads d_k] */
-    int64_t cache_cells;
-    const Linear *projection; /* the model's, or a part of it */
-    const int *names;         /* the ids of its outputs; NULL: they are their places */
-    const int *kinds;         /* of ids */
-    const uint8_t *allowed;   /* [chosen][kind_count]: which may follow; NULL: all */
+    uint16_t **source_caches; /* of each sentence: [layers][length][2 heads d_k] */
+    uint16_t *cache;          /* [layers][cache_positions][2 heads d_k] */
+    int64_t cache_positions;
+    const Linear *projection;  /* the model's, or the part of it on the shortlist */
+    const int *projection_ids; /* the ids of its outputs; NULL: they are numbered from 0 */
+    const int *token_kinds;    /* of ids */
+    const uint8_t *allowed;    /* [predicted][kind_count]: which may follow; NULL: all */
     int kind_count;
-    const Linear *own;        /* of each sentence, a part that only it has; NULL: there is none */
-    const int **own_names;    /* the ids of these outputs */
-    float sure;               /* a best piece less probable than this in its parts is looked for in all */
-} Rows;
+    const Linear *sentence_projections;   /* what each sentence has more of; NULL: nothing */
+    const int **sentence_projection_ids;  /* the ids of these outputs */
+    float min_confidence; /* below this probability of the best piece, all pieces are computed */
+} StepInput;
 
 typedef struct {
-    int *ids;         /* [chosen][candidates], best first */
+    int *ids;         /* [predicted][candidates], best first */
     float *log_probs; /* the same */
-} Found;
+} StepOutput;
 
-#define ROOMS 13
+#define BUFFERS 13
 typedef struct {
-    void *room[ROOMS];
-    size_t size[ROOMS];
-    Team *team; /* NULL: nobody helps */
+    void *buffer[BUFFERS];
+    size_t size[BUFFERS];
+    ThreadPool *pool; /* NULL: nobody helps */
 } Scratch;
 
-static inline void *room(Scratch *s, int which, size_t bytes) {
+static inline void *scratch_buffer(Scratch *s, int which, size_t bytes) {
     if (s->size[which] < bytes) {
-        free(s->room[which]);
+        free(s->buffer[which]);
         s->size[which] = bytes + bytes / 4;
-        s->room[which] = aligned_alloc(64, (s->size[which] + 63) & ~(size_t)63);
+        s->buffer[which] = aligned_alloc(64, (s->size[which] + 63) & ~(size_t)63);
     }
-    return s->room[which];
+    return s->buffer[which];
 }

@@ -1,81 +1,327 @@
-"""Greedy and beam search with the kernel: no beam is copied.
+"""Greedy and beam search with the kernel, of many sentences at once, each in a slot of its own.
 
-The rules are those of `dragoman.search.greedy` and `dragoman.search.beam`, in numpy and for
-sentences that are each at a place of their own.
+Sentences join as others finish. The rules are those of `dragoman.search.greedy` and
+`dragoman.search.beam`, in numpy. No beam is copied: keys and values stay where they are when
+hypotheses change places, see `kv_cache`.
 """
 
-# A sentences being searched, K beams, C = 2 K candidates of each, X hypotheses with a choice
+# A sentences being searched, K beams, R pieces to compute, X of them predicted after,
+# C candidates of each
 
 from __future__ import annotations
 
+import ctypes
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
-from dragoman.inference.cpu.allowed_tokens import Ints
-from dragoman.inference.cpu.batch_state import NOTHING, Slots
-from dragoman.inference.cpu.kv_cache import PAGE
-from dragoman.text.special_tokens import EOS
+from dragoman.inference.cpu import kernel_library
+from dragoman.inference.cpu.kv_cache import PAGE_POSITIONS, KVCache
+from dragoman.inference.cpu.shortlist import ShortlistProjection, SlotProjections
+from dragoman.inference.cpu.tree_grammar import AllowedPieces, Flags, Ints
+from dragoman.search.options import Hypothesis, SearchOptions, length_penalty
+from dragoman.text.special_tokens import BOS, EOS
 
-__all__ = ["BeamSearch", "GreedySearch"]
+__all__ = [
+    "IMPOSSIBLE",
+    "BatchSearch",
+    "BeamSearch",
+    "Floats",
+    "GreedySearch",
+    "SearchJob",
+    "StepPieces",
+]
+
+Floats = NDArray[np.float32]
+SourcePointers = list[Any]
+"""For each sentence, this points to the keys and values of its source."""
+
+ENCODED_AT_ONCE = 512
+"""So many pieces are encoded together, unless one sentence has more."""
+IMPOSSIBLE = -1e29
+"""What is below this is not a log-probability."""
 
 
-class GreedySearch(Slots):
-    """Always the likeliest piece; where there is no choice, that piece and a choice in one step."""
+class SearchJob(NamedTuple):
+    """A sentence that is to be searched."""
 
-    def _step(self, active_A: Ints) -> list[int]:
-        settled_A = active_A[self.language.settled(active_A)[:, 0]]
-        before = self._last(settled_A, 0)
-        if len(settled_A):
-            self._grow(settled_A, self.language.settled_pieces(settled_A)[:, 0])
-            self._borrow(settled_A)
+    number: int
+    source: Sequence[int]
+    max_length: int
+    """Its output may have so many pieces."""
+
+
+class StepPieces(NamedTuple):
+    """The pieces that the kernel computes keys and values of in one step."""
+
+    ids: Ints
+    positions: Ints
+    hypotheses: Ints
+
+    def followed_by(self, others: StepPieces) -> StepPieces:
+        """Return these pieces, then others."""
+        if not len(others.ids):
+            return self
+        return StepPieces(*(np.concatenate(both) for both in zip(self, others, strict=True)))
+
+
+class BatchSearch(ABC):
+    """One worker's search: as many sentences at a time as there are slots."""
+
+    def __init__(
+        self,
+        model: kernel_library.KernelModel,
+        options: SearchOptions,
+        allowed: AllowedPieces,
+        *,
+        slots: int,
+        longest: int,
+        helpers: int = 0,
+        projection: ShortlistProjection | None = None,
+    ) -> None:
+        """Make `slots` slots for sentences of at most `longest` target pieces.
+
+        `helpers` are threads that share in each product. With a `projection` on a shortlist the
+        pieces to choose from are each sentence's own.
+        """
+        self.model, self.options, self.allowed, self.slots = model, options, allowed, slots
+        self.projections = None if projection is None else SlotProjections(projection, slots)
+        self.library = kernel_library.load_kernel()
+        self.scratch = self.library.dragoman_new_scratch(helpers)
+        self.width = 2 * model.heads * model.d_k
+        K = self.beams = options.beam
+        self.longest = longest + 1
+        pages = -(-self.longest // PAGE_POSITIONS)
+        self.cache = KVCache(model.decoder_layers, self.width, K, slots * pages * PAGE_POSITIONS)
+        self.penalties = np.array(
+            [length_penalty(n, options.length_penalty) for n in range(longest + 1)]
+        )
+        self.free_slots = list(range(slots - 1, -1, -1))
+        self.numbers: list[int] = [-1] * slots
+        self.max_lengths: Ints = np.zeros(slots, np.int32)
+        # The source of each sentence.
+        self.source_lengths: Ints = np.zeros(slots, np.int32)
+        self.source_arrays: list[NDArray[Any] | None] = [None] * slots
+        self.source_caches = (ctypes.POINTER(ctypes.c_uint16) * slots)()
+        # Its hypotheses, and where their keys and values are.
+        self.ids: Ints = np.zeros((slots, K, self.longest), np.int32)
+        self.lengths: Ints = np.zeros(slots, np.int32)
+        self.last: Ints = np.zeros((slots, K), np.int32)
+        self.sums: Floats = np.zeros((slots, K), np.float32)
+        self.cache_tables: Ints = np.zeros((slots, K, self.longest), np.int32)
+        self.pages: list[list[int]] = [[] for _ in range(slots)]
+        self.last_page: Ints = np.zeros(slots, np.int32)
+        # Its finished hypotheses: score, sum of log-probabilities, ids; best first.
+        self.finished: list[list[tuple[float, float, list[int]]]] = [[] for _ in range(slots)]
+        self.finished_count: Ints = np.zeros(slots, np.int32)
+        self.best_finished_sum = np.zeros(slots)
+        self.worst_finished_score = np.zeros(slots)
+
+    def __del__(self) -> None:
+        if getattr(self, "scratch", None):
+            self.library.dragoman_free_scratch(self.scratch)
+
+    def run(self, jobs: Iterator[SearchJob]) -> Iterator[tuple[int, list[Hypothesis]]]:
+        """Yield what is found of each sentence with its number, as they are finished."""
+        active: list[int] = []
+        waiting = next(jobs, None)
+        while active or waiting is not None:
+            # Encoding a few at a time would waste the encoder's products.
+            if waiting is not None and len(self.free_slots) >= max(1, self.slots // 4):
+                coming: list[SearchJob] = []
+                while waiting is not None and len(coming) < len(self.free_slots):
+                    coming.append(waiting)
+                    waiting = next(jobs, None)
+                active += self.admit(coming)
+            active_A = np.array(active, np.int32)
+            self.reserve_next(active_A)
+            done = self.step(active_A)
+            for slot in done:
+                yield self.numbers[slot], self.release(slot)
+            if done:
+                gone = set(done)
+                active = [slot for slot in active if slot not in gone]
+
+    @abstractmethod
+    def step(self, active_A: Ints) -> list[int]:
+        """Extend every hypothesis of these slots by one choice; return the slots that are done."""
+
+    # --- sentences come and go ---
+
+    def admit(self, coming: list[SearchJob]) -> list[int]:
+        """Encode sentences into free slots, and return these slots."""
+        slots = [self.free_slots.pop() for _ in coming]
+        ids = [[*job.source, EOS] for job in coming]
+        lengths = np.array([len(one) for one in ids], np.int32)
+        flat = np.array([i for one in ids for i in one], np.int32)
+        pointers: SourcePointers = []
+        for place, (slot, job) in enumerate(zip(slots, coming, strict=True)):
+            if self.projections is not None:
+                self.projections.admit(slot, job.source)
+            size = self.model.decoder_layers * int(lengths[place]) * self.width
+            array = self.source_arrays[slot] = np.empty(size, np.uint16)
+            self.source_caches[slot] = array.ctypes.data_as(ctypes.POINTER(ctypes.c_uint16))
+            pointers.append(self.source_caches[slot])
+            self.numbers[slot], self.max_lengths[slot] = job.number, job.max_length
+            self.finished[slot] = []
+            self.source_lengths[slot] = lengths[place]
+        self._encode(lengths, flat, pointers)
+        self.lengths[slots] = self.finished_count[slots] = 0
+        self.sums[slots] = -np.inf
+        self.sums[slots, 0] = 0.0
+        self.last[slots] = BOS
+        self.best_finished_sum[slots] = self.worst_finished_score[slots] = -np.inf
+        self.allowed.admit(slots, [job.number for job in coming])
+        return slots
+
+    def _encode(self, lengths: Ints, flat: Ints, pointers: SourcePointers) -> None:
+        """Encode sentences, some at a time: what lies between layers grows with their pieces."""
+        first, ends = 0, np.cumsum(lengths)
+        while first < len(lengths):
+            begun = int(ends[first] - lengths[first])
+            last = max(first + 1, int(np.searchsorted(ends, begun + ENCODED_AT_ONCE, "right")))
+            self.library.dragoman_encode(
+                *(self.model, self.scratch, last - first, lengths[first:].ctypes.data),
+                flat[begun:].ctypes.data,
+                (ctypes.POINTER(ctypes.c_uint16) * (last - first))(*pointers[first:last]),
+            )
+            first = last
+
+    def release(self, slot: int) -> list[Hypothesis]:
+        """Free a slot, and return the best finished hypotheses of its sentence."""
+        self.cache.free_pages(self.pages[slot])
+        self.pages[slot], self.source_arrays[slot] = [], None
+        if self.projections is not None:
+            self.projections.release(slot)
+        self.free_slots.append(slot)
+        return [Hypothesis(ids, score, total) for score, total, ids in self.finished[slot]]
+
+    def reserve_next(self, active_A: Ints) -> None:
+        """Take a page more for the sentences whose next piece begins one."""
+        for slot in active_A[self.lengths[active_A] % PAGE_POSITIONS == 0].tolist():
+            self._reserve(slot, int(self.lengths[slot]))
+
+    def _reserve(self, slot: int, position: int) -> None:
+        """Take pages enough for a sentence to have a piece at this position."""
+        K = self.beams
+        while (start := PAGE_POSITIONS * len(self.pages[slot])) <= position:
+            first = self.cache.take_page()
+            self.pages[slot].append(first)
+            self.last_page[slot] = first
+            room = min(PAGE_POSITIONS, self.longest - start)
+            new = first + np.arange(room * K, dtype=np.int32).reshape(room, K)
+            self.cache_tables[slot, :, start : start + room] = new.T
+
+    # --- what a step is made of ---
+
+    def _add_finished(self, slot: int, total: float, ids: list[int]) -> None:
+        """Keep a hypothesis that has ended if it is among the best; of equals the older stays."""
+        finished = self.finished[slot]
+        finished.append((total / float(self.penalties[len(ids)]), total, ids))
+        finished.sort(key=lambda one: -one[0])
+        del finished[self.options.n_best :]
+        self.finished_count[slot] += 1
+        self.best_finished_sum[slot] = max(one[1] for one in finished)
+        if len(finished) == self.options.n_best:
+            self.worst_finished_score[slot] = finished[-1][0]
+
+    def _last_pieces(self, slots_R: Ints, beams_R: NDArray[Any] | int) -> StepPieces:
+        """Return the last pieces of these hypotheses."""
+        hypotheses_R = (slots_R * self.beams + beams_R).astype(np.int32)
+        return StepPieces(self.last[slots_R, beams_R], self.lengths[slots_R], hypotheses_R)
+
+    def _compute(
+        self, predicted: StepPieces, others: StepPieces, allowed_XC: Flags | None, candidates: int
+    ) -> tuple[Ints, Floats]:
+        """Return what may best follow the predicted pieces and its log-probabilities, X C.
+
+        Of the others only keys and values are computed.
+        """
+        found_XC = np.empty((len(predicted.ids), candidates), np.int32)
+        log_probs_XC = np.empty((len(predicted.ids), candidates), np.float32)
+        ids_R, positions_R, hypotheses_R = predicted.followed_by(others)
+        step = kernel_library.StepInput(
+            *(len(ids_R), len(predicted.ids), candidates, self.beams, self.longest),
+            *(ids_R.ctypes.data, positions_R.ctypes.data, hypotheses_R.ctypes.data),
+            *(self.cache_tables.ctypes.data, self.source_lengths.ctypes.data),
+            ctypes.cast(self.source_caches, ctypes.c_void_p),
+            *(self.cache.memory_LNW.ctypes.data, self.cache.positions),
+            ctypes.pointer(self.model.projection),
+        )
+        if allowed_XC is not None:
+            step.token_kinds = self.allowed.kinds.ctypes.data
+            step.allowed, step.kind_count = allowed_XC.ctypes.data, allowed_XC.shape[1]
+        if self.projections is not None:
+            self.projections.restrict(step)
+        output = kernel_library.StepOutput(found_XC.ctypes.data, log_probs_XC.ctypes.data)
+        self.library.dragoman_step(self.model, self.scratch, step, output)
+        return found_XC, log_probs_XC
+
+
+class GreedySearch(BatchSearch):
+    """Take the likeliest piece; a piece that is forced and a choice are computed in one step."""
+
+    def step(self, active_A: Ints) -> list[int]:
+        """Extend every hypothesis of these slots by one choice; return the slots that are done."""
+        forced_A = active_A[self.allowed.is_forced(active_A)[:, 0]]
+        before = self._last_pieces(forced_A, 0)
+        if len(forced_A):
+            self._extend(forced_A, self.allowed.forced_pieces(forced_A)[:, 0])
+            self.reserve_next(forced_A)
         lengths_A = self.lengths[active_A]
-        allowed_AKC = self.language.allowed(active_A, self.ceilings[active_A] - lengths_A)
+        allowed_AKC = self.allowed.allowed(active_A, self.max_lengths[active_A] - lengths_A)
         allowed_AC = None if allowed_AKC is None else np.ascontiguousarray(allowed_AKC[:, 0])
-        found_A1, log_probs_A1 = self._compute(self._last(active_A, 0), before, allowed_AC, 1)
+        last = self._last_pieces(active_A, 0)
+        found_A1, log_probs_A1 = self._compute(last, before, allowed_AC, 1)
         pieces_A, totals_A = found_A1[:, 0], self.sums[active_A, 0] + log_probs_A1[:, 0]
-        totals_A[totals_A < NOTHING] = -np.inf
+        totals_A[totals_A < IMPOSSIBLE] = -np.inf
         self.sums[active_A, 0] = totals_A
-        self._grow(active_A, pieces_A)
+        self._extend(active_A, pieces_A)
 
-        ended_A = (pieces_A == EOS) | ~(totals_A > NOTHING)
+        ended_A = (pieces_A == EOS) | ~(totals_A > IMPOSSIBLE)
         done: list[int] = active_A[ended_A].tolist()
         for slot, length, total in zip(
             done, lengths_A[ended_A].tolist(), totals_A[ended_A].tolist(), strict=True
         ):
-            self._finish(slot, total, self.ids[slot, 0, :length].tolist())
+            self._add_finished(slot, total, self.ids[slot, 0, :length].tolist())
         return done
 
-    def _grow(self, active_A: Ints, pieces_A: Ints) -> None:
+    def _extend(self, active_A: Ints, pieces_A: Ints) -> None:
         self.ids[active_A, 0, self.lengths[active_A]] = pieces_A
         self.last[active_A, 0] = pieces_A
         self.lengths[active_A] += 1
-        self.language.grow(active_A, np.zeros((len(active_A), 1), np.int32), pieces_A[:, None])
+        self.allowed.extend(active_A, np.zeros((len(active_A), 1), np.int32), pieces_A[:, None])
 
 
-class BeamSearch(Slots):
-    """The best K hypotheses of each sentence go on."""
+class BeamSearch(BatchSearch):
+    """Keep the best K hypotheses of each sentence."""
 
-    def _step(self, active_A: Ints) -> list[int]:
+    def step(self, active_A: Ints) -> list[int]:
+        """Extend every hypothesis of these slots by one piece; return the slots that are done."""
         A, K, C = len(active_A), self.beams, 2 * self.beams
         lengths_A, sums_AK = self.lengths[active_A], self.sums[active_A]
-        alive_AK = sums_AK > NOTHING
-        settled_AK = self.language.settled(active_A) & alive_AK
-        choice_AK = alive_AK & ~settled_AK
-        allowed_AKC = self.language.allowed(active_A, self.ceilings[active_A] - lengths_A)
-        (settled, settled_beams), (choice, beams) = settled_AK.nonzero(), choice_AK.nonzero()
+        alive_AK = sums_AK > IMPOSSIBLE
+        forced_AK = self.allowed.is_forced(active_A) & alive_AK
+        choice_AK = alive_AK & ~forced_AK
+        allowed_AKC = self.allowed.allowed(active_A, self.max_lengths[active_A] - lengths_A)
+        (forced, forced_beams), (choice, beams) = forced_AK.nonzero(), choice_AK.nonzero()
         found_XC, log_probs_XC = self._compute(
-            self._last(active_A[choice], beams),
-            self._last(active_A[settled], settled_beams),
+            self._last_pieces(active_A[choice], beams),
+            self._last_pieces(active_A[forced], forced_beams),
             None if allowed_AKC is None else allowed_AKC[choice_AK],
             C,
         )
         totals_AKC = np.full((A, K, C), -np.inf, np.float32)
         pieces_AKC = np.zeros((A, K, C), np.int32)
         totals_AKC[choice_AK], pieces_AKC[choice_AK] = log_probs_XC, found_XC
-        if len(settled):
-            totals_AKC[settled_AK, 0] = 0.0
-            pieces_AKC[settled_AK, 0] = self.language.settled_pieces(active_A)[settled_AK]
+        if len(forced):
+            totals_AKC[forced_AK, 0] = 0.0
+            pieces_AKC[forced_AK, 0] = self.allowed.forced_pieces(active_A)[forced_AK]
         totals_AKC += np.where(alive_AK, sums_AK, -np.inf)[:, :, None]
-        totals_AKC[totals_AKC < NOTHING] = -np.inf
+        totals_AKC[totals_AKC < IMPOSSIBLE] = -np.inf
 
         totals_AX, pieces_AX = totals_AKC.reshape(A, K * C), pieces_AKC.reshape(A, K * C)
         order_AC = np.argsort(-totals_AX, axis=1, kind="stable")[:, :C]
@@ -83,39 +329,44 @@ class BeamSearch(Slots):
         best_AC, pieces_AC = totals_AX[rows_A1, order_AC], pieces_AX[rows_A1, order_AC]
         parents_AC = order_AC // C
         ends_AC = pieces_AC == EOS
-        final_AK = ends_AC[:, :K] & (best_AC[:, :K] > NOTHING)
+        final_AK = ends_AC[:, :K] & (best_AC[:, :K] > IMPOSSIBLE)
         for a, k in np.argwhere(final_AK).tolist():
             slot, length = int(active_A[a]), int(lengths_A[a])
             ids = self.ids[slot, parents_AC[a, k], :length].tolist()
-            self._finish(slot, float(best_AC[a, k]), ids)
+            self._add_finished(slot, float(best_AC[a, k]), ids)
 
         going_AK = np.argsort(ends_AC, axis=1, kind="stable")[:, :K]
         parents_AK, pieces_AK = parents_AC[rows_A1, going_AK], pieces_AC[rows_A1, going_AK]
         # Where fewer than K others may follow, ends are among these: they have ended.
         sums_AK = np.where(pieces_AK == EOS, -np.inf, best_AC[rows_A1, going_AK])
         longest = int(lengths_A.max()) + 1
-        for table in (self.ids, self.tables):
+        for table in (self.ids, self.cache_tables):
             table[active_A, :, :longest] = table[active_A[:, None], parents_AK, :longest]
-        self._own_cells(active_A, lengths_A)
+        self._use_own_positions(active_A, lengths_A)
         self.ids[active_A, :, lengths_A] = pieces_AK
         self.last[active_A], self.sums[active_A] = pieces_AK, sums_AK
         self.lengths[active_A] += 1
-        self.language.grow(active_A, parents_AK, pieces_AK)
+        self.allowed.extend(active_A, parents_AK, pieces_AK)
 
-        hope_A = sums_AK.max(axis=1)
-        done_A = (self.ended[active_A] >= K) & (self.best_sums[active_A] >= hope_A)
-        done_A |= ~(hope_A > NOTHING)
+        best_sum_A = sums_AK.max(axis=1)
+        done_A = (self.finished_count[active_A] >= K) & (
+            self.best_finished_sum[active_A] >= best_sum_A
+        )
+        done_A |= ~(best_sum_A > IMPOSSIBLE)
         if self.options.stop_early:
-            bound_A = hope_A.astype(np.float64) / self.penalties[self.ceilings[active_A]]
-            done_A |= self.least_scores[active_A] >= bound_A
+            bound_A = best_sum_A.astype(np.float64) / self.penalties[self.max_lengths[active_A]]
+            done_A |= self.worst_finished_score[active_A] >= bound_A
         finished: list[int] = active_A[done_A].tolist()
         return finished
 
-    def _own_cells(self, active_A: Ints, lengths_A: Ints) -> None:
-        """The table's next place is the beam's own, not its parent's, unless it begins a page."""
+    def _use_own_positions(self, active_A: Ints, lengths_A: Ints) -> None:
+        """Let the next piece be kept at the beam's own cache position, not at its parent's.
+
+        Where that piece begins a page, the page will say so.
+        """
         K = self.beams
         next_A = lengths_A + 1
-        inside_A = (next_A % PAGE != 0) & (next_A < self.longest)
+        inside_A = (next_A % PAGE_POSITIONS != 0) & (next_A < self.longest)
         slots_A, next_A = active_A[inside_A], next_A[inside_A]
-        firsts_A = self.page[slots_A] + next_A % PAGE * K
-        self.tables[slots_A, :, next_A] = firsts_A[:, None] + np.arange(K)
+        firsts_A = self.last_page[slots_A] + next_A % PAGE_POSITIONS * K
+        self.cache_tables[slots_A, :, next_A] = firsts_A[:, None] + np.arange(K)

@@ -1,4 +1,4 @@
-"""Translating on a GPU: whole steps of the search recorded once and replayed."""
+"""The GPU engine: it records whole steps of the search once, and replays them."""
 
 from dragoman.inference.gpu.engine import GpuEngine, open_gpu_engine, why_no_gpu_engine
 

@@ -1,10 +1,17 @@
-"""Steps recorded once for each number of lanes, and replayed; on a CPU they are computed anew."""
+"""The work on the device: encoding sentences into slots, and a step of the search, as CUDA graphs.
+
+Each is recorded once for each size and replayed; on a CPU it is computed anew. Nothing in them
+waits for the host.
+"""
+
+# B sentences, P source positions, M model width, H heads, L decoder layers, W = heads times width,
+# F fields of a slot's info
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import torch
@@ -12,176 +19,188 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
-from dragoman.inference.gpu.async_copies import Look, pinned
-from dragoman.inference.gpu.batch_state import DONE, SOURCE, WORDS, Slots
-from dragoman.inference.gpu.plain_operations import Arithmetic
-from dragoman.inference.gpu.tree_grammar import Trees
+from dragoman.inference.gpu.batch_state import (
+    DONE,
+    SOURCE_LENGTH,
+    WORDS,
+    BatchState,
+    HostCopy,
+    pin,
+)
+from dragoman.inference.gpu.plain_operations import PlainOperations
+from dragoman.inference.gpu.tree_grammar import TreeGrammar
 
-__all__ = [
-    "GRAIN",
-    "Replay",
-    "admit",
-    "capture",
-    "step",
-]
+__all__ = ["GRAPH_PAD_MULTIPLE", "GraphRunner", "capture", "decode_step", "encode_into_slots"]
 
-
-# PART translate.gpu.admission: Sentences move in: the encoder reads them, and their slots begin
-# anew.
-
-
-# B sentences, P source positions, M model width, H heads, L decoder layers, W = heads times width
+MAX_GRAPH_SOURCE: Final = 256
+"""A sentence that is encoded alone is encoded by a graph if it has so few source positions."""
+GRAPH_PAD_MULTIPLE: Final = 16
+"""A sentence alone is padded to a multiple of so many positions: each has its graph."""
 
 
 @torch.no_grad()
-def admit(do: Arithmetic, slots: Slots, ids_BP: Tensor, marks_MB: Tensor, slots_B: Tensor) -> None:
-    """Put sentences into slots; `marks` are what they begin with, a column for each.
+def encode_into_slots(
+    operations: PlainOperations,
+    state: BatchState,
+    ids_BP: Tensor,
+    info_FB: Tensor,
+    slots_B: Tensor,
+) -> None:
+    """Encode sentences into slots, which begin with this info.
 
-    Padding is encoded too, and kept: nobody looks at it.
+    Padding is encoded too, and kept: nothing attends to it.
     """
-    w, (B, P) = do.weights, ids_BP.shape
+    w, (B, P) = operations.weights, ids_BP.shape
     slots_B = slots_B.long()
-    x, y = _encode(do, slots, ids_BP, marks_MB[SOURCE])
-    _, memory = do.enter(x, y, w.memory)
-    memory_LXW = memory.view(B * P, w.layers, 2 * w.wide).transpose(0, 1)
-    places_BP = slots_B[:, None] * slots.source + torch.arange(P, device=w.device)
-    slots.source_LPW.index_copy_(1, places_BP.flatten(), memory_LXW)
-    slots.marks.index_copy_(1, slots_B, marks_MB)
+    x, y = _encode(operations, state, ids_BP, info_FB[SOURCE_LENGTH])
+    _, memory = operations.apply_stage(x, y, w.memory)
+    memory_LXW = memory.view(B * P, w.layers, 2 * w.attention_width).transpose(0, 1)
+    positions_BP = slots_B[:, None] * state.source + torch.arange(P, device=w.device)
+    state.source_cache_LPW.index_copy_(1, positions_BP.flatten(), memory_LXW)
+    state.info_FS.index_copy_(1, slots_B, info_FB)
 
 
 def _encode(
-    do: Arithmetic, slots: Slots, ids_BP: Tensor, lengths_B: Tensor
+    operations: PlainOperations, state: BatchState, ids_BP: Tensor, lengths_B: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """The residual stream at the end of the encoder and what is still to be added, BP M each."""
-    w, (B, P) = do.weights, ids_BP.shape
+    """Return the residual stream after the encoder and what is still to be added, BP M each."""
+    w, (B, P) = operations.weights, ids_BP.shape
     pieces_BPM = F.embedding(ids_BP, w.source_pieces).float() * w.scale
-    x = (pieces_BPM + slots.positions_TM[:P]).flatten(0, 1)
-    seen_B11P = (torch.arange(P, device=w.device) < lengths_B[:, None])[:, None, None]
+    x = (pieces_BPM + state.positions_TM[:P]).flatten(0, 1)
+    real_B11P = (torch.arange(P, device=w.device) < lengths_B[:, None])[:, None, None]
     # What is added to the scores, once for all layers: of a mask each would make it anew.
-    added_B11P = torch.zeros_like(seen_B11P, dtype=w.dtype).masked_fill_(~seen_B11P, -torch.inf)
+    added_B11P = torch.zeros_like(real_B11P, dtype=w.dtype).masked_fill_(~real_B11P, -torch.inf)
     y: Tensor | None = None
     for layer in w.encoder:
-        x, qkv = do.enter(x, y, layer.attention)
+        x, qkv = operations.apply_stage(x, y, layer.attention)
         q, k, v = qkv.view(B, P, 3, w.heads, -1).permute(2, 0, 3, 1, 4)
         heads = F.scaled_dot_product_attention(q, k, v, added_B11P)
-        y = do.product(heads.transpose(1, 2).reshape(B * P, w.wide), layer.output)
-        x, inner = do.enter(x, y, layer.inner)
-        y = do.product(inner, layer.outer)
+        attended = heads.transpose(1, 2).reshape(B * P, w.attention_width)
+        y = operations.linear(attended, layer.output)
+        x, inner = operations.apply_stage(x, y, layer.inner)
+        y = operations.linear(inner, layer.outer)
     assert y is not None
     return x, y
 
 
-# PART translate.gpu.step: One step of the search: a piece more of every hypothesis, on the
-# device alone.
-
-
 @torch.no_grad()
-def step(
-    do: Arithmetic, slots: Slots, lanes: int, *, stop_early: bool, trees: Trees | None = None
+def decode_step(
+    operations: PlainOperations,
+    state: BatchState,
+    batch_size: int,
+    *,
+    stop_early: bool,
+    grammar: TreeGrammar | None = None,
 ) -> None:
-    """Extend the hypotheses of the first `lanes` lanes; nothing is read by the host."""
-    x = do.embed(slots, lanes)
+    """Extend every hypothesis of the first `batch_size` active slots by a piece."""
+    x = operations.embed(state, batch_size)
     y: Tensor | None = None
-    for number, layer in enumerate(do.weights.decoder):
-        x, qkv = do.enter(x, y, layer.attention)
-        y = do.product(do.look_back(qkv, slots, number, lanes), layer.output)
-        x, queries = do.enter(x, y, layer.source)
-        y = do.product(do.look_at_source(queries, slots, number, lanes), layer.source_output)
-        x, inner = do.enter(x, y, layer.inner)
-        y = do.product(inner, layer.outer)
-    scores = do.scores(x, y)
-    if trees is None:
-        do.choose(scores, slots, lanes, stop_early=stop_early)
+    for number, layer in enumerate(operations.weights.decoder):
+        x, qkv = operations.apply_stage(x, y, layer.attention)
+        attended = operations.self_attention(qkv, state, number, batch_size)
+        y = operations.linear(attended, layer.output)
+        x, queries = operations.apply_stage(x, y, layer.source)
+        attended = operations.source_attention(queries, state, number, batch_size)
+        y = operations.linear(attended, layer.source_output)
+        x, inner = operations.apply_stage(x, y, layer.inner)
+        y = operations.linear(inner, layer.outer)
+    scores = operations.scores(x, y)
+    if grammar is None:
+        operations.select_next(scores, state, batch_size, stop_early=stop_early)
         return
-    do.choose(trees.allow(scores, lanes), slots, lanes, stop_early=stop_early)
-    trees.grow(lanes)
+    scores = grammar.mask_scores(scores, batch_size)
+    operations.select_next(scores, state, batch_size, stop_early=stop_early)
+    grammar.extend(batch_size)
 
 
-# B sentences, P source positions, M marks
-
-
-LONGEST = 256
-"""Source positions of a sentence that is encoded by a recording, if it is alone."""
-GRAIN = 16
-"""A sentence alone is padded to a multiple of so many positions: each has its recording."""
-
-
-class Replay:
-    """What is done with some slots, again and again."""
+class GraphRunner:
+    """Run steps and encodings on one state, again and again."""
 
     def __init__(
-        self, do: Arithmetic, slots: Slots, *, captures: bool, trees: Trees | None = None
+        self,
+        operations: PlainOperations,
+        state: BatchState,
+        *,
+        use_graphs: bool,
+        grammar: TreeGrammar | None = None,
     ) -> None:
-        """Without `captures` nothing is recorded."""
-        self.slots, self.trees = slots, trees
-        self.looks = (Look(slots), Look(slots))
-        """One to look at while the next is on its way."""
-        self.taken: Counter[int] = Counter()
-        """Steps of so many lanes, since somebody last cleared this."""
-        self._do, self._captures = do, captures
-        self._aims: list[int] = []
-        self._steps: dict[tuple[int, bool], Callable[[], None]] = {}
-        self._admissions: dict[int, tuple[Tensor, Callable[[], None]]] = {}
+        """Record each as a graph, unless `use_graphs` is False."""
+        self.state, self.grammar = state, grammar
+        self.host_copies = (HostCopy(state), HostCopy(state))
+        """One is read while the next is on its way."""
+        self.steps_taken: Counter[int] = Counter()
+        """This counts steps by batch size, since somebody last cleared it."""
+        self._operations, self._use_graphs = operations, use_graphs
+        self._active: list[int] = []
+        self._step_graphs: dict[tuple[int, bool], Callable[[], None]] = {}
+        self._encode_graphs: dict[int, tuple[Tensor, Callable[[], None]]] = {}
         self._pool: Any = None
 
-    def aim(self, slots: list[int]) -> None:
-        """Which slots the lanes are for; the rest for nothing."""
-        if slots != self._aims:
-            count = self.slots.count
-            aims = np.array(slots + [count] * (count - len(slots)), np.int32)
-            self.slots.lanes.copy_(pinned(aims, self.slots.lanes.device), non_blocking=True)
-            self._aims = slots
+    def set_active(self, slots: list[int]) -> None:
+        """Make these slots the active ones, and fill up with the idle one."""
+        if slots != self._active:
+            count = self.state.count
+            active = np.array(slots + [count] * (count - len(slots)), np.int32)
+            device = self.state.active_slots.device
+            self.state.active_slots.copy_(pin(active, device), non_blocking=True)
+            self._active = slots
 
-    def step(self, lanes: int, *, stop_early: bool) -> None:
-        """One step of the first so many lanes."""
-        key = (lanes, stop_early)
-        if key not in self._steps:
+    def step(self, batch_size: int, *, stop_early: bool) -> None:
+        """Extend every hypothesis of the first `batch_size` active slots by a piece."""
+        key = (batch_size, stop_early)
+        if key not in self._step_graphs:
 
             def run() -> None:
-                step(self._do, self.slots, lanes, stop_early=stop_early, trees=self.trees)
+                decode_step(
+                    self._operations,
+                    self.state,
+                    batch_size,
+                    stop_early=stop_early,
+                    grammar=self.grammar,
+                )
 
-            self._steps[key] = self._recorded(run)
-        self._steps[key]()
-        self.taken[lanes] += 1
+            self._step_graphs[key] = self._record(run)
+        self._step_graphs[key]()
+        self.steps_taken[batch_size] += 1
 
-    def admit(self, packet: NDArray[np.int32], sentences: int) -> None:
-        """Put sentences into slots, see `Sentences.packet`; one alone is worth a recording."""
-        device = self.slots.lanes.device
-        marks = len(self.slots.marks)
-        places = len(packet) // sentences - marks - 1
-        if sentences > 1 or not self._captures or places > LONGEST:
-            there = pinned(packet, device).to(device, non_blocking=True)
-            self._admit(there, sentences)
+    def encode(self, packed: NDArray[np.int32], sentences: int) -> None:
+        """Encode sentences into slots, see `SourceQueue.pack`; one alone is worth a graph."""
+        device = self.state.active_slots.device
+        fields = len(self.state.info_FS)
+        positions = len(packed) // sentences - fields - 1
+        if sentences > 1 or not self._use_graphs or positions > MAX_GRAPH_SOURCE:
+            there = pin(packed, device).to(device, non_blocking=True)
+            self._encode(there, sentences)
             return
-        if places not in self._admissions:
-            idle = np.zeros_like(packet)  # while this is recorded
-            idle[[DONE, SOURCE]] = 1
-            idle[marks] = self.slots.count
+        if positions not in self._encode_graphs:
+            idle = np.zeros_like(packed)  # while this is recorded
+            idle[[DONE, SOURCE_LENGTH]] = 1
+            idle[fields] = self.state.count
             known = torch.from_numpy(idle).to(device)
-            self._admissions[places] = (known, self._recorded(lambda: self._admit(known, 1)))
-        known, replay = self._admissions[places]
-        known.copy_(pinned(packet, device), non_blocking=True)
+            self._encode_graphs[positions] = (known, self._record(lambda: self._encode(known, 1)))
+        known, replay = self._encode_graphs[positions]
+        known.copy_(pin(packed, device), non_blocking=True)
         replay()
 
-    def _admit(self, packet: Tensor, sentences: int) -> None:
-        marks = len(self.slots.marks)
-        marks_MB = packet[: marks * sentences].view(marks, sentences)
-        slots_B = packet[marks * sentences :][:sentences]
-        ids_BP = packet[(marks + 1) * sentences :].view(sentences, -1)
-        admit(self._do, self.slots, ids_BP, marks_MB, slots_B)
-        if self.trees is not None:
-            self.trees.begin(slots_B.long(), marks_MB[WORDS])
+    def _encode(self, packed: Tensor, sentences: int) -> None:
+        fields = len(self.state.info_FS)
+        info_FB = packed[: fields * sentences].view(fields, sentences)
+        slots_B = packed[fields * sentences :][:sentences]
+        ids_BP = packed[(fields + 1) * sentences :].view(sentences, -1)
+        encode_into_slots(self._operations, self.state, ids_BP, info_FB, slots_B)
+        if self.grammar is not None:
+            self.grammar.admit(slots_B.long(), info_FB[WORDS])
 
-    def _recorded(self, run: Callable[[], None]) -> Callable[[], None]:
-        """The same, as one launch. To record it is to run it: a step is then a step taken early."""
-        if not self._captures:
+    def _record(self, run: Callable[[], None]) -> Callable[[], None]:
+        """Return the same as one launch. To record it is to run it: that is a step taken early."""
+        if not self._use_graphs:
             return run
         replay, self._pool = capture(run, self._pool)
         return replay
 
 
 def capture(run: Callable[[], None], pool: Any) -> tuple[Callable[[], None], Any]:
-    """A recording of what `run` does, and the memory that recordings share."""
+    """Return a recording of what `run` does, and the memory that recordings share."""
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):

@@ -1,8 +1,8 @@
-"""The engine: a Transformer in bf16 that translates with all of a GPU.
+"""The GPU engine: a Transformer in bf16 that uses all of a GPU.
 
 A few hundred sentences are searched at a time, each in a slot of its own, and when one is done the
-next moves in. A step of all of them is one recorded launch: keys, values, beams and what has been
-found stay on the device, and no step waits for the host.
+next takes its slot. A step of all of them is one recorded launch: keys, values, beams and what has
+been found stay on the device, and no step waits for the host.
 """
 
 from __future__ import annotations
@@ -15,61 +15,56 @@ import torch
 from torch import Tensor
 
 from dragoman.config import ModelConfig
-from dragoman.inference.cpu.quantization import why_not
-from dragoman.inference.gpu.batch_state import LEAST, Slots, slot_bytes
-from dragoman.inference.gpu.cuda_graphs import Replay
-from dragoman.inference.gpu.host_loop import Loop, Sentences
-from dragoman.inference.gpu.plain_operations import Arithmetic
-from dragoman.inference.gpu.tree_grammar import Trees
-from dragoman.inference.gpu.weights import Weights
+from dragoman.inference.engine import Engine, output_limits
+from dragoman.inference.gpu.batch_state import MIN_SLOTS, BatchState, bytes_per_slot
+from dragoman.inference.gpu.cuda_graphs import GraphRunner
+from dragoman.inference.gpu.plain_operations import PlainOperations
+from dragoman.inference.gpu.scheduler import Scheduler, SourceQueue
+from dragoman.inference.gpu.tree_grammar import TreeGrammar
+from dragoman.inference.gpu.weights import GpuWeights
 from dragoman.kernels import supported
 from dragoman.model_directory import LoadedModel
+from dragoman.models.support import unsupported
 from dragoman.models.weights import get_weights
-from dragoman.search.options import Hypothesis, SearchOptions, checked
-from dragoman.trees.grammar import Yields
+from dragoman.search.options import Hypothesis, SearchOptions, refuse_nan
+from dragoman.trees.grammar import SentencesToParse
 
 __all__ = ["GpuEngine", "open_gpu_engine", "why_no_gpu_engine"]
 
-ROWS: Final = 4096
-"""Hypotheses that a step extends, if there are so many."""
-STEPS: Final = 4
-"""Between two looks at what is done."""
-WAVES: Final = 4
-"""Sentences for each slot, at least: fewer slots, and more of them are in use until the end."""
-BEAMS: Final = 32
-"""The widest beam."""
-WIDEST: Final = 256
-"""The widest head."""
-SHARE: Final = 0.5
-"""Of the free memory, for slots."""
-ROUND: Final = 64
+MAX_ROWS: Final = 4096
+"""A step extends at most so many hypotheses."""
+STEPS_BETWEEN_CHECKS: Final = 4
+"""After so many steps the host sees what is done."""
+SENTENCES_PER_SLOT: Final = 4
+"""There are so many sentences for a slot, at least: with fewer slots more are used to the end."""
+MEMORY_SHARE: Final = 0.5
+"""Slots may take this share of the free memory."""
+POSITION_MULTIPLE: Final = 64
 """Slots are made for multiples of so many positions, so that the next sentences fit too."""
-KEPT: Final = 4
-"""Kinds of search that slots are kept for."""
+MAX_KEPT_STATES: Final = 4
+"""Slots of so many kinds of search are kept."""
 
 
 def why_no_gpu_engine(config: ModelConfig, device: torch.device | str = "cuda") -> str:
-    """Why a model is computed by PyTorch instead; nothing, if the engine can do it."""
-    if reason := why_not(config):
+    """Return why PyTorch has to compute a model; an empty string if the engine can."""
+    if reason := unsupported(config, "gpu engine"):
         return reason
-    if config.d_k > WIDEST:
-        return f"model.d_k = {config.d_k}"
     return "" if supported(torch.device(device)) else "no GPU with bf16, or no Triton"
 
 
 def open_gpu_engine(
     loaded: LoadedModel, device: torch.device | str = "cuda", **settings: Any
 ) -> GpuEngine:
-    """The engine of a model; for settings see there."""
+    """Return the engine of a model; the settings are those of GpuEngine."""
     targets = loaded.tokenizer.sizes[1]
     return GpuEngine(get_weights(loaded.model), loaded.config.model, targets, device, **settings)
 
 
-class GpuEngine:
-    """A model's weights and the slots of its searches."""
+class GpuEngine(Engine):
+    """Search with a model whose weights, and the state of its searches, are on a device."""
 
-    window = 20_000
-    """Lines to give it at a time: slots stay full until the last of them."""
+    window = 20_000  # slots stay full until the last of so many lines
+    max_beam = 32
 
     def __init__(
         self,
@@ -79,142 +74,124 @@ class GpuEngine:
         device: torch.device | str = "cuda",
         *,
         dtype: torch.dtype | None = None,
-        kernels: bool | None = None,
-        captures: bool | None = None,
+        use_kernels: bool | None = None,
+        use_graphs: bool | None = None,
         overlap: bool | None = None,
     ) -> None:
-        """What is not said is as the device is: on a CPU plain PyTorch in fp32."""
+        """Leave to the device what is not given: on a CPU it is plain PyTorch in fp32."""
         device = torch.device(device)
         cuda = device.type == "cuda"
         if dtype is None:
             dtype = torch.bfloat16 if cuda else torch.float32
-        self.weights = Weights(weights, config, targets, device, dtype)
-        self._captures = cuda if captures is None else captures
-        self._do = _arithmetic(self.weights, cuda if kernels is None else kernels, overlap)
-        self._replays: list[Replay] = []
-        self.rows, self.steps = ROWS, STEPS
+        self.weights = GpuWeights(weights, config, targets, device, dtype)
+        self._use_graphs = cuda if use_graphs is None else use_graphs
+        self._operations = _make_operations(
+            self.weights, cuda if use_kernels is None else use_kernels, overlap
+        )
+        self._runners: list[GraphRunner] = []
+        self.max_rows, self.steps_between_checks = MAX_ROWS, STEPS_BETWEEN_CHECKS
         self.slots: int | None = None
-        """Sentences at a time; None: as many as is good."""
-
-    def serves(self, options: SearchOptions) -> bool:
-        """Whether this is a search the engine knows: no floor, no groups, a beam that it has."""
-        return options.min_length == 0 and options.groups == 1 and options.beam <= BEAMS
+        """So many sentences are searched at a time; None means as many as is good."""
 
     @torch.no_grad()
-    def search(
+    def search_each(
         self,
         sentences: Sequence[Sequence[int]],
         options: SearchOptions,
-        yields: Yields | None = None,
-    ) -> list[list[Hypothesis]]:
-        """See Searcher."""
-        results: list[list[Hypothesis]] = [[] for _ in sentences]
-        for number, found in self._found(sentences, options, yields):
-            results[number] = found
-        return checked(results)
-
-    @torch.no_grad()
-    def each(
-        self,
-        sentences: Sequence[Sequence[int]],
-        options: SearchOptions,
-        yields: Yields | None = None,
+        to_parse: SentencesToParse | None = None,
     ) -> Iterator[tuple[int, list[Hypothesis]]]:
-        """The same by the number of the sentence, in the order they are found.
+        """Yield the number of each sentence and its best hypotheses, as soon as they are found.
 
-        The device goes on while somebody looks at them.
+        The device goes on while somebody uses them.
         """
-        for number, found in self._found(sentences, options, yields):
-            yield number, checked([found])[0]
-
-    def _found(
-        self,
-        sentences: Sequence[Sequence[int]],
-        options: SearchOptions,
-        yields: Yields | None,
-    ) -> Iterator[tuple[int, list[Hypothesis]]]:
         if not sentences:
             return
-        ceilings = [
-            min(len(ids) + options.max_extra, options.max_length or len(ids) + options.max_extra)
-            for ids in sentences
-        ]
-        if yields is not None:
-            ceilings = [max(one, yields.shortest(i)) for i, one in enumerate(ceilings)]
-        lanes = self._lanes(len(sentences), options.beam)
-        with self._place():
-            replay, lanes = self._replay(
-                lanes, options, max(ceilings), max(len(ids) for ids in sentences) + 1, yields
+        limits = output_limits(sentences, options, to_parse)
+        batch_size = self._choose_batch_size(len(sentences), options.beam)
+        with self._on_device():
+            runner, batch_size = self._get_runner(
+                batch_size, options, max(limits), max(map(len, sentences)) + 1, to_parse
             )
-            replay.slots.penalise(options.length_penalty)
-            loop = Loop(replay, options, lanes, steps=self.steps)
-            yield from loop.run(Sentences(sentences, ceilings, yields))
+            runner.state.set_length_penalty(options.length_penalty)
+            scheduler = Scheduler(runner, options, batch_size, steps=self.steps_between_checks)
+            for number, found in scheduler.run(SourceQueue(sentences, limits, to_parse)):
+                yield number, refuse_nan([found])[0]
 
-    def _place(self) -> AbstractContextManager[None]:
-        """Triton launches where PyTorch is, whatever the tensors say."""
+    def _on_device(self) -> AbstractContextManager[None]:
+        """Make the device PyTorch's current one: Triton launches there, whatever tensors say."""
         device: Any = self.weights.device
         return torch.cuda.device(device) if device.type == "cuda" else nullcontext()
 
-    def _lanes(self, sentences: int, beam: int) -> int:
-        """How many sentences to search at a time, a power of two."""
+    def _choose_batch_size(self, sentences: int, beam: int) -> int:
+        """Return how many sentences to search at a time, a power of two."""
         if self.slots is not None:
-            return _power_below(self.slots)
-        most = max(1, self.rows // beam)
-        wanted = max(min(sentences, 64), sentences // WAVES)
-        lanes = _power_below(min(most, wanted))
-        return (
-            lanes if lanes == wanted or lanes >= most // 2 else min(2 * lanes, _power_below(most))
-        )
+            return _power_of_two_below(self.slots)
+        most = max(1, self.max_rows // beam)
+        wanted = max(min(sentences, 64), sentences // SENTENCES_PER_SLOT)
+        size = _power_of_two_below(min(most, wanted))
+        if size == wanted or size >= most // 2:
+            return size
+        return min(2 * size, _power_of_two_below(most))
 
-    def _replay(
+    def _get_runner(
         self,
-        lanes: int,
+        batch_size: int,
         options: SearchOptions,
         target: int,
         source: int,
-        yields: Yields | None = None,
-    ) -> tuple[Replay, int]:
-        """Slots for a search, old or new, and the lanes there is memory for."""
-        words = 0 if yields is None else max(1, *yields.words)
+        to_parse: SentencesToParse | None = None,
+    ) -> tuple[GraphRunner, int]:
+        """Return slots for a search, old or new, and the batch size there is memory for."""
+        words = 0 if to_parse is None else max(1, *to_parse.words)
         size = (options.beam, options.n_best, target, source, words)
-        for replay in self._replays:
-            same = replay.trees is None or (yields is not None and replay.trees.suits(yields))
-            if same and replay.slots.fits(lanes, *size):
-                self._replays.remove(replay)
-                self._replays.append(replay)
-                return replay, lanes
-        count = max(lanes, LEAST)
-        self._forget(count, *size)
-        target, source, words = (-(-n // ROUND) * ROUND for n in (target, source, words))
+        for runner in self._runners:
+            same = runner.grammar is None or (
+                to_parse is not None and runner.grammar.is_for(to_parse)
+            )
+            if same and runner.state.fits(batch_size, *size):
+                self._runners.remove(runner)
+                self._runners.append(runner)
+                return runner, batch_size
+        count = max(batch_size, MIN_SLOTS)
+        self._drop_runners(count, *size)
+        target, source, words = (
+            -(-n // POSITION_MULTIPLE) * POSITION_MULTIPLE for n in (target, source, words)
+        )
         if self.weights.device.type == "cuda":
             free, _ = torch.cuda.mem_get_info(self.weights.device)
             free += torch.cuda.memory_reserved() - torch.cuda.memory_allocated()
-            most = int(SHARE * free) // slot_bytes(self.weights, options.beam, target, source)
-            lanes, count = (min(n, _power_below(max(1, most))) for n in (lanes, count))
-        slots = Slots(self.weights, count, options.beam, options.n_best, target, source, words)
-        trees = None if yields is None else Trees(yields, self.weights, slots)
-        self._replays.append(Replay(self._do, slots, captures=self._captures, trees=trees))
-        return self._replays[-1], lanes
+            room = int(MEMORY_SHARE * free)
+            most = room // bytes_per_slot(self.weights, options.beam, target, source)
+            batch_size, count = (
+                min(n, _power_of_two_below(max(1, most))) for n in (batch_size, count)
+            )
+        state = BatchState(self.weights, count, options.beam, options.n_best, target, source, words)
+        grammar = None if to_parse is None else TreeGrammar(to_parse, self.weights, state)
+        runner = GraphRunner(self._operations, state, use_graphs=self._use_graphs, grammar=grammar)
+        self._runners.append(runner)
+        return runner, batch_size
 
-    def _forget(self, count: int, beam: int, best: int, *_: int) -> None:
-        """Slots of the same kind that are too small, and what has not been used for longest."""
+    def _drop_runners(self, count: int, beam: int, n_best: int, *_: int) -> None:
+        """Drop slots of the same kind that are too small, and those unused for longest."""
         if self.weights.device.type == "cuda":
             torch.cuda.synchronize(self.weights.device)
-        self._replays = [
-            replay
-            for replay in self._replays
-            if (replay.slots.beams, replay.slots.best, replay.slots.few)
-            != (beam, best, count <= LEAST)
-        ][1 - KEPT :]
+        self._runners = [
+            runner
+            for runner in self._runners
+            if (runner.state.beams, runner.state.n_best, runner.state.small)
+            != (beam, n_best, count <= MIN_SLOTS)
+        ][1 - MAX_KEPT_STATES :]
 
 
-def _arithmetic(weights: Weights, kernels: bool, overlap: bool | None) -> Arithmetic:
-    if not kernels:
-        return Arithmetic(weights)
-    from dragoman.inference.gpu.fast_operations import Fast
+def _make_operations(
+    weights: GpuWeights, use_kernels: bool, overlap: bool | None
+) -> PlainOperations:
+    if not use_kernels:
+        return PlainOperations(weights)
+    from dragoman.inference.gpu.kernel_operations import KernelOperations
 
-    return Fast(weights, overlap=overlap)
+    return KernelOperations(weights, overlap=overlap)
 
 
-def _power_below(number: int) -> int:
+def _power_of_two_below(number: int) -> int:
     return 1 << (number.bit_length() - 1)

@@ -1,10 +1,10 @@
-"""Kernels of the choice: the best pieces of every hypothesis, then what becomes of each sentence.
+"""Kernels that select the next pieces: the best of every hypothesis, then those of each sentence.
 
 The first goes over the scores in parts: of each part its share of the softmax's sum, and its best
 piece. The second is one program a sentence. The best candidate is the best of some part; then that
 part is gone over once more for its next best, and so on: of all parts only a few are ever seen
-twice. Then it follows the rules of `dragoman.search.beam`: finished hypotheses into the pool, the
-best others on, their tables with them, and whether the sentence is done.
+twice. Then it follows the rules of `dragoman.search.beam`: the best finished hypotheses are kept,
+the best others go on, their tables with them, and the sentence may be done.
 """
 
 # mypy: allow-untyped-defs, allow-untyped-calls, allow-untyped-decorators, allow-incomplete-defs
@@ -17,55 +17,61 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from dragoman.inference.gpu.batch_state import CEILING, DONE, ENDED, LENGTH, Slots
-from dragoman.inference.gpu.small_gemm import launch
-from dragoman.inference.gpu.weights import Weights
-from dragoman.text.special_tokens import EOS, FIRST
+from dragoman.inference.gpu.batch_state import DONE, FINISHED, LENGTH, MAX_LENGTH, BatchState
+from dragoman.inference.gpu.small_gemm import launch_options
+from dragoman.inference.gpu.weights import GpuWeights
+from dragoman.text.special_tokens import EOS, FIRST_PIECE
 
-__all__ = ["choose"]
+__all__ = ["select_next"]
 
-PART = 1024
-"""Scores of a part."""
-PARTS = 4
-"""Parts that a program goes over at a time."""
+PART_SCORES = 1024
+"""A part has so many scores."""
+PARTS_PER_PROGRAM = 4
+"""A program goes over so many parts at a time."""
 
 
-def choose(
+def select_next(
     scores: Tensor,
-    weights: Weights,
-    slots: Slots,
-    lanes: int,
+    weights: GpuWeights,
+    state: BatchState,
+    batch_size: int,
     *,
     stop_early: bool,
     overlap: bool = False,
 ) -> None:
-    """From scores, R V′ in fp32, to the next piece of every hypothesis."""
-    R, wide = scores.shape
-    V, K, N = weights.targets, slots.beams, slots.best
+    """Choose the next piece of every hypothesis from scores, R V′ in fp32."""
+    R, row_stride = scores.shape
+    V, K, N = weights.targets, state.beams, state.n_best
     power = triton.next_power_of_2
-    SIZE = min(PART, power(V))
+    SIZE = min(PART_SCORES, power(V))
     X = triton.cdiv(V, SIZE)
     best = torch.empty(R, X, dtype=torch.float32, device=scores.device)
     found = torch.empty(R, X, dtype=torch.int32, device=scores.device)
     sums = torch.empty(R, X, 2, dtype=torch.float32, device=scores.device)
     biased = weights.output_bias is not None
     bias = weights.output_bias if biased else scores
-    size = slots.count + 1
-    survey[(R, triton.cdiv(X, PARTS))](
-        *(scores, bias, best, found, sums, slots.lanes, slots.marks, slots.sums_SK),
-        *(V, wide, size, X),
+    size = state.count + 1
+    partial_best_kernel[(R, triton.cdiv(X, PARTS_PER_PROGRAM))](
+        *(scores, bias, best, found, sums, state.active_slots, state.info_FS, state.sums_SK),
+        *(V, row_stride, size, X),
         BEAMS=K,
         BIAS=biased,
-        PARTS=PARTS,
+        PARTS=PARTS_PER_PROGRAM,
         SIZE=SIZE,
-        **launch(overlap),
+        **launch_options(overlap),
         num_warps=4,
     )
     C = 2 * K if K > 1 else 1  # of one beam the best is enough: an end ends the search
-    advance[(lanes,)](
-        *(scores, bias, best, found, sums, slots.lanes, slots.marks),
-        *(slots.sums_SK, slots.tables_2SKT, slots.pieces_STK, slots.pool_SN4, slots.pool_SNT),
-        *(slots.penalties_T, V, wide, size, slots.places),
+    update_beams_kernel[(batch_size,)](
+        *(scores, bias, best, found, sums, state.active_slots, state.info_FS),
+        *(
+            state.sums_SK,
+            state.tables_2SKT,
+            state.pieces_STK,
+            state.finished_SN4,
+            state.finished_ids_SNT,
+        ),
+        *(state.penalties_T, V, row_stride, size, state.max_positions),
         BEAMS=K,
         BEAMS_2=power(K),
         CANDIDATES=C,
@@ -78,23 +84,23 @@ def choose(
         BIAS=biased,
         EARLY=stop_early,
         STEP=64,
-        **launch(overlap),
+        **launch_options(overlap),
         num_warps=1 if K == 1 else 4,
     )
 
 
 @triton.jit
-def survey(
-    scores, bias, best, found, sums, lanes, marks, totals, V, wide, slots, X,
+def partial_best_kernel(
+    scores, bias, best, found, sums, active_slots, info, totals, V, row_stride, slots, X,
     BEAMS: tl.constexpr, BIAS: tl.constexpr, PARTS: tl.constexpr, SIZE: tl.constexpr,
     OVERLAP: tl.constexpr,
 ):  # fmt: skip
-    """Some parts of one row: their highest score, Σ exp of all against it, and their best piece."""
+    """Find the highest score of some parts of a row, Σ exp against it, and the best piece."""
     row = tl.program_id(0)
-    slot, beam = tl.load(lanes + row // BEAMS), row % BEAMS
-    alive = tl.load(marks + _DONE * slots + slot) == 0
+    slot, beam = tl.load(active_slots + row // BEAMS), row % BEAMS
+    alive = tl.load(info + _DONE * slots + slot) == 0
     if BEAMS > 1:
-        fresh = tl.load(marks + _LENGTH * slots + slot) == 0
+        fresh = tl.load(info + _LENGTH * slots + slot) == 0
         total = tl.load(totals + slot * BEAMS + beam)
         alive = alive & tl.where(fresh, beam == 0, total > -float("inf"))
     if OVERLAP:
@@ -103,7 +109,7 @@ def survey(
     if alive:
         part = tl.program_id(1) * PARTS + tl.arange(0, PARTS)
         piece = part[:, None] * SIZE + tl.arange(0, SIZE)[None, :]
-        at = scores + row.to(tl.int64) * wide + piece
+        at = scores + row.to(tl.int64) * row_stride + piece
         score = tl.load(at, mask=piece < V, other=-float("inf"))
         if BIAS:
             score += tl.load(bias + piece, mask=piece < V, other=0.0)
@@ -119,29 +125,29 @@ def survey(
 
 
 @triton.jit
-def advance(
-    scores, bias, best, found, sums, lanes, marks, totals, tables, pieces,
-    pool, pool_ids, penalties, V, wide, slots, places,
+def update_beams_kernel(
+    scores, bias, best, found, sums, active_slots, info, totals, tables, pieces,
+    finished, finished_ids, penalties, V, row_stride, slots, max_positions,
     BEAMS: tl.constexpr, BEAMS_2: tl.constexpr, CANDIDATES: tl.constexpr,
     CANDIDATES_2: tl.constexpr, PARTS: tl.constexpr, PARTS_2: tl.constexpr, SIZE: tl.constexpr,
     BEST: tl.constexpr, BEST_2: tl.constexpr, BIAS: tl.constexpr, EARLY: tl.constexpr,
     STEP: tl.constexpr, OVERLAP: tl.constexpr,
 ):  # fmt: skip
-    """One sentence."""
-    lane = tl.program_id(0)
-    slot = tl.load(lanes + lane)
-    going = tl.load(marks + _DONE * slots + slot) == 0
+    """Decide what becomes of one sentence: what finishes, what goes on, whether it is done."""
+    sentence = tl.program_id(0)
+    slot = tl.load(active_slots + sentence)
+    going = tl.load(info + _DONE * slots + slot) == 0
     if OVERLAP:
         tl.extra.cuda.gdc_launch_dependents()
         tl.extra.cuda.gdc_wait()
     if going:
-        length = tl.load(marks + _LENGTH * slots + slot)
-        ended = tl.load(marks + _ENDED * slots + slot)
-        ceiling = tl.load(marks + _CEILING * slots + slot)
+        length = tl.load(info + _LENGTH * slots + slot)
+        finished_count = tl.load(info + _FINISHED * slots + slot)
+        max_length = tl.load(info + _MAX_LENGTH * slots + slot)
 
         # What each hypothesis has, and log Σ exp of its scores.
         beam = tl.arange(0, BEAMS_2)
-        row = lane * BEAMS + beam
+        row = sentence * BEAMS + beam
         total = tl.load(totals + slot * BEAMS + beam, mask=beam < BEAMS, other=-float("inf"))
         total = tl.where(length > 0, total, tl.where(beam == 0, 0.0, -float("inf")))
         alive = (beam < BEAMS) & (total > -float("inf"))
@@ -158,9 +164,9 @@ def advance(
         at = row[:, None] * PARTS + part[None, :]
         value = tl.load(best + at, mask=real, other=-float("inf"))
         piece = tl.load(found + at, mask=real, other=0)
-        full = length >= ceiling
+        full = length >= max_length
         if full:
-            end = tl.load(scores + row.to(tl.int64) * wide + _EOS, mask=alive, other=0.0)
+            end = tl.load(scores + row.to(tl.int64) * row_stride + _EOS, mask=alive, other=0.0)
             if BIAS:
                 end += tl.load(bias + _EOS)
             value = tl.where(part[None, :] == 0, end[:, None], -float("inf"))
@@ -180,7 +186,7 @@ def advance(
             best_key = tl.where(rank == candidate, first, best_key)
             if (CANDIDATES > 1) & (top > -float("inf")):
                 of, taken = first // V, first % V
-                again = scores + (lane * BEAMS + of).to(tl.int64) * wide
+                again = scores + (sentence * BEAMS + of).to(tl.int64) * row_stride
                 other = taken // SIZE * SIZE + inside
                 score = tl.load(again + other, mask=other < V, other=-float("inf"))
                 limit = tl.load(again + taken)
@@ -201,13 +207,13 @@ def advance(
 
         # Endings among the first K are finished, and kept if they are better than the worst kept.
         place = tl.arange(0, BEST_2)
-        kept = tl.where(place < BEST, ended, 0) > 0
-        figures = pool + (slot * BEST + place) * 4
+        kept = tl.where(place < BEST, finished_count, 0) > 0
+        figures = finished + (slot * BEST + place) * 4
         empty = tl.where(place < BEST, -float("inf"), float("inf")).to(tl.float64)
-        pool_scores = tl.where(kept, tl.load(figures, mask=kept, other=0.0), empty)
-        pool_sums = tl.load(figures + 1, mask=kept, other=-float("inf"))
-        pool_lengths = tl.load(figures + 2, mask=kept, other=0.0)
-        pool_ages = tl.where(kept, tl.load(figures + 3, mask=kept, other=0.0), -1.0 - place)
+        finished_scores = tl.where(kept, tl.load(figures, mask=kept, other=0.0), empty)
+        finished_sums = tl.load(figures + 1, mask=kept, other=-float("inf"))
+        finished_lengths = tl.load(figures + 2, mask=kept, other=0.0)
+        finished_ages = tl.where(kept, tl.load(figures + 3, mask=kept, other=0.0), -1.0 - place)
         penalty = tl.load(penalties + length)
         now, before = length % 2, tl.arange(0, STEP)
         for candidate in range(BEAMS):
@@ -215,31 +221,31 @@ def advance(
                 sum_ = tl.max(tl.where(rank == candidate, best_sum, -float("inf")), 0)
                 sum_ = sum_.to(tl.float64)
                 score = sum_ / penalty
-                worst = tl.min(pool_scores, 0)
+                worst = tl.min(finished_scores, 0)
                 if score > worst:
-                    youngest = tl.max(tl.where(pool_scores == worst, pool_ages, -1e9), 0)
-                    leaves = (pool_scores == worst) & (pool_ages == youngest)
-                    pool_scores = tl.where(leaves, score, pool_scores)
-                    pool_sums = tl.where(leaves, sum_, pool_sums)
-                    pool_lengths = tl.where(leaves, length.to(tl.float64), pool_lengths)
-                    pool_ages = tl.where(leaves, ended.to(tl.float64), pool_ages)
+                    youngest = tl.max(tl.where(finished_scores == worst, finished_ages, -1e9), 0)
+                    leaves = (finished_scores == worst) & (finished_ages == youngest)
+                    finished_scores = tl.where(leaves, score, finished_scores)
+                    finished_sums = tl.where(leaves, sum_, finished_sums)
+                    finished_lengths = tl.where(leaves, length.to(tl.float64), finished_lengths)
+                    finished_ages = tl.where(leaves, finished_count.to(tl.float64), finished_ages)
                     into = tl.min(tl.where(leaves, place, BEST_2), 0)
                     of = tl.max(tl.where(rank == candidate, parent, 0), 0)
-                    table = tables + ((now * slots + slot) * BEAMS + of) * places
+                    table = tables + ((now * slots + slot) * BEAMS + of) * max_positions
                     for start in range(1, length + 1, STEP):
                         time = start + before
                         through = of
                         if BEAMS > 1:
                             through = tl.load(table + time, mask=time < length, other=0)
                             through = tl.where(time == length, of, through)
-                        cell = (slot * places + time) * BEAMS + through
-                        id_ = tl.load(pieces + cell, mask=time <= length, other=0)
-                        to = pool_ids + (slot * BEST + into) * places + time - 1
+                        entry = (slot * max_positions + time) * BEAMS + through
+                        id_ = tl.load(pieces + entry, mask=time <= length, other=0)
+                        to = finished_ids + (slot * BEST + into) * max_positions + time - 1
                         tl.store(to, id_, mask=time <= length)
-                ended += 1
+                finished_count += 1
         if broken > 0:  # the host will say so
-            pool_scores = tl.where(place == 0, float("nan"), pool_scores)
-            ended = tl.maximum(ended, 1)
+            finished_scores = tl.where(place == 0, float("nan"), finished_scores)
+            finished_count = tl.maximum(finished_count, 1)
 
         # The best K others go on.
         others = (rank < CANDIDATES) & (ends == 0)
@@ -250,37 +256,39 @@ def advance(
         new_parent = tl.max(tl.where(chosen, parent[None, :], 0), 1)
         new_piece = tl.max(tl.where(chosen, last[None, :], 0), 1)
         new_sum = tl.where(any_ & (beam < BEAMS), new_sum, -float("inf"))
-        hope = tl.max(new_sum, 0)
-        overtaken = tl.max(pool_sums, 0) >= hope.to(tl.float64)
-        done = ((ended >= BEAMS) & overtaken) | (hope == -float("inf")) | (broken > 0)
+        best_new_sum = tl.max(new_sum, 0)
+        overtaken = tl.max(finished_sums, 0) >= best_new_sum.to(tl.float64)
+        done = (
+            ((finished_count >= BEAMS) & overtaken) | (best_new_sum == -float("inf")) | (broken > 0)
+        )
         if EARLY:
-            bound = hope.to(tl.float64) / tl.load(penalties + ceiling)
-            done = done | (tl.min(pool_scores, 0) >= bound)
+            bound = best_new_sum.to(tl.float64) / tl.load(penalties + max_length)
+            done = done | (tl.min(finished_scores, 0) >= bound)
 
         tl.debug_barrier()  # all threads have read what is written now
         mine = beam < BEAMS
         tl.store(totals + slot * BEAMS + beam, new_sum, mask=mine)
-        tl.store(pieces + (slot * places + length + 1) * BEAMS + beam, new_piece, mask=mine)
+        tl.store(pieces + (slot * max_positions + length + 1) * BEAMS + beam, new_piece, mask=mine)
         if BEAMS > 1:
             for start in range(0, length + 1, STEP):
                 time = start + before
-                old = tables + ((now * slots + slot) * BEAMS + new_parent[:, None]) * places
+                old = tables + ((now * slots + slot) * BEAMS + new_parent[:, None]) * max_positions
                 some = mine[:, None] & (time[None, :] < length)
                 through = tl.load(old + time[None, :], mask=some, other=0)
                 through = tl.where(time[None, :] == length, new_parent[:, None], through)
-                new = tables + (((1 - now) * slots + slot) * BEAMS + beam[:, None]) * places
+                new = tables + (((1 - now) * slots + slot) * BEAMS + beam[:, None]) * max_positions
                 written = mine[:, None] & (time[None, :] <= length)
                 tl.store(new + time[None, :], through, mask=written)
         there = place < BEST
-        tl.store(figures, pool_scores, mask=there)
-        tl.store(figures + 1, pool_sums, mask=there)
-        tl.store(figures + 2, pool_lengths, mask=there)
-        tl.store(figures + 3, pool_ages, mask=there)
-        tl.store(marks + _DONE * slots + slot, done.to(tl.int32))
-        tl.store(marks + _LENGTH * slots + slot, length + 1)
-        tl.store(marks + _ENDED * slots + slot, ended)
+        tl.store(figures, finished_scores, mask=there)
+        tl.store(figures + 1, finished_sums, mask=there)
+        tl.store(figures + 2, finished_lengths, mask=there)
+        tl.store(figures + 3, finished_ages, mask=there)
+        tl.store(info + _DONE * slots + slot, done.to(tl.int32))
+        tl.store(info + _LENGTH * slots + slot, length + 1)
+        tl.store(info + _FINISHED * slots + slot, finished_count)
 
 
-_DONE, _LENGTH, _ENDED = tl.constexpr(DONE), tl.constexpr(LENGTH), tl.constexpr(ENDED)
-_CEILING, _EOS, _FIRST = tl.constexpr(CEILING), tl.constexpr(EOS), tl.constexpr(FIRST)
+_DONE, _LENGTH, _FINISHED = tl.constexpr(DONE), tl.constexpr(LENGTH), tl.constexpr(FINISHED)
+_MAX_LENGTH, _EOS, _FIRST = tl.constexpr(MAX_LENGTH), tl.constexpr(EOS), tl.constexpr(FIRST_PIECE)
 _NO_KEY = tl.constexpr(2147483647)

@@ -1,4 +1,4 @@
-"""Products of few rows, in which the sum, the norm, the bias and the activation are one kernel.
+"""Matrix products of few rows, with the sum, norm, bias and activation in the same kernel.
 
 Many rows are multiplied by PyTorch. With few a product is no more than reading the matrix, and what
 costs is the number of kernels, and in each of them what waits for what.
@@ -21,19 +21,19 @@ from torch import Tensor
 
 from dragoman.inference.gpu.weights import Matrix, Norm
 
-__all__ = ["FEW", "SUMMED", "can_overlap", "few_rows", "launch"]
+__all__ = ["MAX_ROWS", "MAX_SUMMED_ROWS", "can_overlap", "launch_options", "small_gemm"]
 
-FEW = 16
-"""Rows that a program multiplies at a time; the least that the device's units take."""
-SUMMED = 4
-"""Up to so many rows the products are summed up without those units."""
-TILE = 16384
-"""The most products that a program sums up."""
+MAX_ROWS = 16
+"""A program multiplies so many rows at a time; the tensor cores take no fewer."""
+MAX_SUMMED_ROWS = 4
+"""Up to so many rows are multiplied without tensor cores."""
+MAX_TILE = 16384
+"""A program sums up at most so many products."""
 ACTIVATIONS = ("", "relu", "gelu", "swish")
 
 
 def can_overlap(device: torch.device) -> bool:
-    """Whether kernels of few rows may overlap on a device."""
+    """Return whether kernels of few rows may overlap on a device."""
     if device.type != "cuda" or torch.cuda.get_device_capability(device) < (9, 0):
         return False
     return all(
@@ -47,12 +47,12 @@ def _options() -> Any:
     return CUDAOptions
 
 
-def launch(overlap: bool) -> dict[str, Any]:
-    """What a kernel is launched with: the option is not known to every Triton."""
+def launch_options(overlap: bool) -> dict[str, Any]:
+    """Return what a kernel is launched with: not every Triton knows the option."""
     return {"OVERLAP": True, "launch_pdl": True} if overlap else {"OVERLAP": False}
 
 
-def few_rows(
+def small_gemm(
     x: Tensor,
     y: Tensor | None,
     norm: Norm | None,
@@ -60,19 +60,22 @@ def few_rows(
     activation: str,
     *,
     post: bool,
-    keeps: bool,
+    keep_stream: bool,
     dtype: torch.dtype,
     overlap: bool = False,
 ) -> tuple[Tensor, Tensor]:
-    """What a stage does, at most FEW rows; without `keeps` the first of both means nothing."""
+    """Apply a stage to at most MAX_ROWS rows; return the stream and the outputs.
+
+    Without `keep_stream` the first of both means unused.
+    """
     (R, M), N = x.shape, len(matrix.weight)
     out = torch.empty(R, N, dtype=dtype, device=x.device)
-    stream = torch.empty_like(x) if keeps else x
-    nothing = x
+    stream = torch.empty_like(x) if keep_stream else x
+    unused = x
     tensors = (
-        *(x, nothing if y is None else y),
-        *((nothing, nothing) if norm is None else (norm.gain, norm.bias)),
-        *(matrix.weight, nothing if matrix.bias is None else matrix.bias, stream, out),
+        *(x, unused if y is None else y),
+        *((unused, unused) if norm is None else (norm.gain, norm.bias)),
+        *(matrix.weight, unused if matrix.bias is None else matrix.bias, stream, out),
     )
     epsilon = 0.0 if norm is None else norm.epsilon
     WIDTH, ROWS = triton.next_power_of_2(M), triton.next_power_of_2(R)
@@ -80,19 +83,19 @@ def few_rows(
         "ADD": y is not None,
         "NORM": norm is not None,
         "POST": post,
-        "KEEP": keeps,
+        "KEEP": keep_stream,
         "BIAS": matrix.bias is not None,
         "ACTIVATION": ACTIVATIONS.index(activation),
         "M": M,
         "WIDTH": WIDTH,
-        **launch(overlap),
+        **launch_options(overlap),
     }
     wide = N > 4096
-    most = min(SUMMED, 1) if wide else SUMMED
-    if most >= R and ROWS * WIDTH <= TILE:
+    most = min(MAX_SUMMED_ROWS, 1) if wide else MAX_SUMMED_ROWS
+    if most >= R and ROWS * WIDTH <= MAX_TILE:
         # As many programs as the device has processors, or more.
-        COLUMNS = min(32 if wide else 8 if N > 1024 else 4, TILE // (ROWS * WIDTH))
-        summed_product[(triton.cdiv(N, COLUMNS),)](
+        COLUMNS = min(32 if wide else 8 if N > 1024 else 4, MAX_TILE // (ROWS * WIDTH))
+        summed_product_kernel[(triton.cdiv(N, COLUMNS),)](
             *tensors,
             *(N, epsilon),
             **kind,
@@ -103,11 +106,11 @@ def few_rows(
         )
         return stream, out
     COLUMNS = 64 if wide else 16
-    few_rows_product[(triton.cdiv(N, COLUMNS),)](
+    dot_product_kernel[(triton.cdiv(N, COLUMNS),)](
         *tensors,
         *(R, N, epsilon),
         **kind,
-        ROWS=FEW,
+        ROWS=MAX_ROWS,
         COLUMNS=COLUMNS,
         STEP=min(max(16, WIDTH), 8192 // COLUMNS),
         num_warps=4,
@@ -117,13 +120,13 @@ def few_rows(
 
 
 @triton.jit
-def summed_product(
+def summed_product_kernel(
     x_in, y_in, gain, shift, weight, bias, stream, out, N, epsilon,
     ADD: tl.constexpr, NORM: tl.constexpr, POST: tl.constexpr, KEEP: tl.constexpr,
     BIAS: tl.constexpr, ACTIVATION: tl.constexpr, M: tl.constexpr, WIDTH: tl.constexpr,
     OVERLAP: tl.constexpr, R: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
-    """Some outputs of all rows; the first program also keeps the stream."""
+    """Compute some outputs of all rows; the first program also writes the stream."""
     output = tl.program_id(0) * COLUMNS + tl.arange(0, COLUMNS)
     column, row = tl.arange(0, WIDTH), tl.arange(0, ROWS)
     real, inside = output < N, column < M
@@ -158,19 +161,19 @@ def summed_product(
     total = tl.sum(z * w, 1)[None, :] if ROWS == 1 else tl.sum(z[:, None, :] * w[None, :, :], 2)
     if BIAS:
         total += added[None, :]
-    total = activated(total, ACTIVATION)
+    total = activate(total, ACTIVATION)
     at = out + row[:, None] * N + output[None, :]
     tl.store(at, total.to(out.dtype.element_ty), mask=(row[:, None] < R) & real[None, :])
 
 
 @triton.jit
-def few_rows_product(
+def dot_product_kernel(
     x_in, y_in, gain, shift, weight, bias, stream, out, R, N, epsilon,
     ADD: tl.constexpr, NORM: tl.constexpr, POST: tl.constexpr, KEEP: tl.constexpr,
     BIAS: tl.constexpr, ACTIVATION: tl.constexpr, M: tl.constexpr, WIDTH: tl.constexpr,
     OVERLAP: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, STEP: tl.constexpr,
 ):  # fmt: skip
-    """The same by the units for products of matrices."""
+    """Compute the same with tensor cores."""
     if OVERLAP:
         tl.extra.cuda.gdc_launch_dependents()
         tl.extra.cuda.gdc_wait()
@@ -211,7 +214,7 @@ def few_rows_product(
         total += tl.dot(z.to(w.dtype), w, input_precision="ieee")
     if BIAS:
         total += tl.load(bias + output, mask=output < N, other=0.0).to(tl.float32)[None, :]
-    total = activated(total, ACTIVATION)
+    total = activate(total, ACTIVATION)
     out_at = out + row[:, None] * N + output[None, :]
     tl.store(
         out_at, total.to(out.dtype.element_ty), mask=(row[:, None] < R) & (output[None, :] < N)
@@ -219,8 +222,8 @@ def few_rows_product(
 
 
 @triton.jit
-def activated(x, KIND: tl.constexpr):
-    """By number, see ACTIVATIONS."""
+def activate(x, KIND: tl.constexpr):
+    """Apply the activation with this number in ACTIVATIONS."""
     if KIND == 1:
         x = tl.maximum(x, 0.0)
     if KIND == 2:

@@ -1,4 +1,4 @@
-"""A Transformer's weights as the engine multiplies them: one matrix for what has one input.
+"""A Transformer's weights as the GPU engine multiplies them: one matrix for what has one input.
 
 Both orders of normalisation are the same chain of stages. At each the residual stream takes in what
 the sub-layer before left, and a matrix is applied. Post-norm normalises the stream itself, pre-norm
@@ -18,17 +18,17 @@ from torch import Tensor
 from torch.nn import functional
 
 from dragoman.config import ModelConfig
-from dragoman.models.transformer import sinusoids
+from dragoman.models.positions import sinusoids
 
-__all__ = ["DecoderLayer", "EncoderLayer", "Matrix", "Norm", "Stage", "Weights"]
+__all__ = ["DecoderLayer", "EncoderLayer", "GpuWeights", "Matrix", "Norm", "Stage"]
 
-ROUND: Final = 64
-"""The projection is padded with zeros to a multiple of so many rows, as fast products want it."""
+PROJECTION_MULTIPLE: Final = 64
+"""The projection is padded with zeros to a multiple of so many rows, for fast products."""
 
 
 @dataclass(frozen=True, slots=True)
 class Norm:
-    """Gain and bias, in full precision."""
+    """Hold gain and bias, in full precision."""
 
     gain: Tensor
     bias: Tensor
@@ -37,7 +37,7 @@ class Norm:
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """Outputs × inputs, and what is added."""
+    """Hold a matrix, outputs × inputs, and the bias that is added."""
 
     weight: Tensor
     bias: Tensor | None = None
@@ -45,20 +45,20 @@ class Matrix:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Add to the residual stream, normalise, multiply, activate."""
+    """Hold what a stage does: add to the residual stream, normalise, multiply, activate."""
 
     norm: Norm | None
-    """None where post-norm has nothing to normalise yet: after the embedding."""
+    """This is None where post-norm has nothing to normalise yet: after the embedding."""
     matrix: Matrix
     activation: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class EncoderLayer:
-    """Self-attention, then the feed-forward layer."""
+    """Hold self-attention, then the feed-forward layer."""
 
     attention: Stage
-    """To queries, keys and values, 3 W."""
+    """It computes queries, keys and values, 3 W."""
     output: Matrix
     inner: Stage
     outer: Matrix
@@ -66,19 +66,19 @@ class EncoderLayer:
 
 @dataclass(frozen=True, slots=True)
 class DecoderLayer:
-    """Self-attention, attention to the source, then the feed-forward layer."""
+    """Hold self-attention, attention to the source, then the feed-forward layer."""
 
     attention: Stage
     output: Matrix
     source: Stage
-    """To queries, W."""
+    """It computes queries, W."""
     source_output: Matrix
     inner: Stage
     outer: Matrix
 
 
-class Weights:
-    """All of a model, on a device."""
+class GpuWeights:
+    """Hold all of a model on a device."""
 
     def __init__(
         self,
@@ -88,27 +88,31 @@ class Weights:
         device: torch.device,
         dtype: torch.dtype,
     ) -> None:
-        """`targets` ids can be produced; matrices are kept in `dtype`."""
+        """Keep matrices in `dtype`; `targets` ids can be produced."""
         self.config, self.targets, self.device, self.dtype = config, targets, device, dtype
         self.post = config.norm == "post"
-        self.heads, self.d_k, self.wide = config.heads, config.d_k, config.heads * config.d_k
+        self.heads, self.d_k, self.attention_width = (
+            config.heads,
+            config.d_k,
+            config.heads * config.d_k,
+        )
         self.layers = config.decoder_layers
         self.scale = config.d_model**0.5
-        """Of embeddings."""
-        take = _Taker(weights, config, device, dtype)
+        """Embeddings are multiplied by this."""
+        load = _WeightLoader(weights, config, device, dtype)
         shared = config.shared_embeddings
-        self.source_pieces = take.tensor("embedding.pieces.weight")
+        self.source_pieces = load.tensor("embedding.pieces.weight")
         self.target_pieces = (
-            self.source_pieces if shared else take.tensor("target_embedding.pieces.weight")
+            self.source_pieces if shared else load.tensor("target_embedding.pieces.weight")
         )
         self._learned = (
-            take.full("embedding.positions.weight") if config.positions == "learned" else None
+            load.full("embedding.positions.weight") if config.positions == "learned" else None
         )
 
-        norms = take.norms("encoder", config.encoder_layers, "attention", "feed_forward")
+        norms = load.norms("encoder", config.encoder_layers, "attention", "feed_forward")
         self.encoder = [
             EncoderLayer(
-                *take.attention(f"encoder.{i}", norms), *take.feed_forward(f"encoder.{i}", norms)
+                *load.attention(f"encoder.{i}", norms), *load.feed_forward(f"encoder.{i}", norms)
             )
             for i in range(config.encoder_layers)
         ]
@@ -117,34 +121,34 @@ class Weights:
             for i in range(config.decoder_layers)
             for part in ("key", "value")
         ]
-        self.memory = Stage(next(norms), take.matrix(*keys_and_values))
-        """From the encoder's output to the keys and values of all decoder layers, L 2 W."""
+        self.memory = Stage(next(norms), load.matrix(*keys_and_values))
+        """It computes keys and values of all decoder layers from the encoder's output, L 2 W."""
 
-        norms = take.norms("decoder", config.decoder_layers, "attention", "source", "feed_forward")
+        norms = load.norms("decoder", config.decoder_layers, "attention", "source", "feed_forward")
         self.decoder = [
             DecoderLayer(
-                *take.attention(f"decoder.{i}", norms),
-                *take.source_attention(f"decoder.{i}", norms),
-                *take.feed_forward(f"decoder.{i}", norms),
+                *load.attention(f"decoder.{i}", norms),
+                *load.source_attention(f"decoder.{i}", norms),
+                *load.feed_forward(f"decoder.{i}", norms),
             )
             for i in range(config.decoder_layers)
         ]
-        rows = take.tensor(f"{'embedding.pieces' if shared else 'projection'}.weight")[:targets]
-        padded = functional.pad(rows, (0, 0, 0, -targets % ROUND))
+        rows = load.tensor(f"{'embedding.pieces' if shared else 'projection'}.weight")[:targets]
+        padded = functional.pad(rows, (0, 0, 0, -targets % PROJECTION_MULTIPLE))
         self.projection = Stage(next(norms), Matrix(padded))
-        """To the scores of the targets, and of nothing where it is padded."""
-        self.output_bias = take.full("projection_bias")[:targets] if config.output_bias else None
+        """It computes the scores of the targets, and of padding."""
+        self.output_bias = load.full("projection_bias")[:targets] if config.output_bias else None
 
     def positions(self, length: int) -> Tensor:
-        """What is added at the first so many positions, in full precision."""
+        """Return what is added at the first `length` positions, in full precision."""
         if self._learned is None:
             return sinusoids(length, self.config.d_model).to(self.device)
         places = torch.arange(length, device=self.device).clamp(max=len(self._learned) - 1)
         return self._learned[places]
 
 
-class _Taker:
-    """Weights by name, on their way to the device."""
+class _WeightLoader:
+    """Bring weights to the device by name."""
 
     def __init__(
         self,
@@ -162,14 +166,14 @@ class _Taker:
         return self._weights[name].to(self._device, self._dtype).contiguous()
 
     def matrix(self, *names: str) -> Matrix:
-        """Several, one below the other."""
+        """Return several matrices as one, one below the other."""
         weight = torch.cat([self.tensor(f"{name}.weight") for name in names])
         if f"{names[0]}.bias" not in self._weights:
             return Matrix(weight)
         return Matrix(weight, torch.cat([self.tensor(f"{name}.bias") for name in names]))
 
     def norms(self, stack: str, layers: int, *parts: str) -> Iterator[Norm | None]:
-        """Those of a stack in the order of its stages, one more than there are sub-layers."""
+        """Yield the norms of a stack in the order of its stages, one more than its sub-layers."""
         own = [f"{stack}.{i}.around_{part}.norm" for i in range(layers) for part in parts]
         pre = self._config.norm == "pre"
         for name in [*own, f"{stack}_norm"] if pre else ["", *own]:

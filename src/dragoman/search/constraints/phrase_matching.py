@@ -1,14 +1,14 @@
-"""Whether a phrase occurs in the text that pieces spell, whichever pieces those are.
+"""Find out whether a phrase occurs in the text that pieces spell, whichever pieces those are.
 
 A deterministic automaton reads characters: the phrase counts where it stands as whole words in the
 text as `Tokenizer.decode` gives it, with runs of white space as one space and without control
 characters. A piece is several characters; one that spells a byte may be part of a character, and
-the automaton remembers such bytes until the character is whole or broken.
+the automaton remembers such bytes until the character is whole or broken. `PieceSpelling` holds
+what every id of a vocabulary spells, `PhraseMatcher` is the automaton of one phrase.
 """
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -18,6 +18,7 @@ from torch import Tensor
 from dragoman.text.normalization import SPACE_MARK, collapse_spaces
 from dragoman.text.special_tokens import FIRST_PIECE
 from dragoman.text.tokenizer import Tokenizer
+from dragoman.text.word_boundaries import is_word
 
 __all__ = [
     "FOUND",
@@ -30,16 +31,10 @@ __all__ = [
     "PhraseMatcher",
     "PieceSpelling",
     "character_kind",
-    "contains_phrase",
-    "is_word",
 ]
 
 
-# PART dragoman.search.constraints.spelling: What every id of a vocabulary spells, so that a
-# text can be followed piece by piece.
-
-
-# V vocabulary, L characters of the longest piece
+# Q states between characters, N kinds of characters, V vocabulary, L characters of a piece
 
 
 IGNORED: Final = 0
@@ -47,20 +42,13 @@ SPACE: Final = 1
 WORD: Final = 2
 OTHER: Final = 3
 POINT: Final = 4
-"""What closes: a word does not begin right after it."""
+"""A character of this kind closes something: a word does not begin right after it."""
 
 _CLOSING: Final = frozenset(".,;:!?…)]}%»”、。，；：！？）」』")
 
 
-def is_word(character: str) -> bool:
-    """Whether it continues a word: letters, digits, the low line, and marks put on letters."""
-    return (
-        character.isalnum() or character == "_" or unicodedata.category(character).startswith("M")
-    )
-
-
 def character_kind(character: str) -> int:
-    """What `Tokenizer.decode` and word boundaries make of a character."""
+    """Return the kind of a character, as `Tokenizer.decode` and word boundaries see it."""
     if character.isspace():
         return SPACE
     if is_word(character):
@@ -71,10 +59,10 @@ def character_kind(character: str) -> int:
 
 
 class PieceSpelling:
-    """The characters of every piece, and the byte of those that spell a byte."""
+    """Hold the characters of every piece, and the byte of those that spell a byte."""
 
     def __init__(self, texts: Sequence[str], bytes_: dict[int, int]) -> None:
-        """The text of each id, empty where it has none, and the id of each byte."""
+        """Take the text of each id, empty where it has none, and the id of each byte."""
         self.texts: Sequence[str] = texts
         self.bytes: dict[int, int] = bytes_
         self.characters: list[str] = sorted({c for text in texts for c in text})
@@ -82,14 +70,14 @@ class PieceSpelling:
         longest = max(map(len, self.texts))
         rows = [[number[c] for c in t] + [0] * (longest - len(t)) for t in self.texts]
         self.numbers_LV = torch.tensor(rows).T.contiguous()
-        """Place in `characters`, from 1, of each character; 0 after the last."""
+        """These are indices in `characters`, from 1; 0 comes after a piece's last character."""
         self.kinds: list[int] = [IGNORED, *map(character_kind, self.characters)]
-        """Of each number."""
+        """Each index has this kind."""
         self._surfaces = set(self.texts) - {""}
 
     @classmethod
-    def of(cls, tokenizer: Tokenizer, targets: int) -> PieceSpelling:
-        """Of the ids a search can produce: so many, from the first on."""
+    def from_tokenizer(cls, tokenizer: Tokenizer, targets: int) -> PieceSpelling:
+        """Return the spelling of the ids that a search can produce, the first `targets`."""
         bytes_ = tokenizer.byte_ids
         pieces = tokenizer.pieces(range(min(targets, len(tokenizer))))
         texts = [
@@ -99,8 +87,8 @@ class PieceSpelling:
         numbers = {int(pieces[i][3:5], 16): i for i in sorted(bytes_)}
         return cls(texts + [""] * (targets - len(texts)), numbers)
 
-    def fewest(self, text: str) -> list[int]:
-        """For every place of a text, its end included: the fewest pieces that spell the rest."""
+    def fewest_pieces(self, text: str) -> list[int]:
+        """Return the fewest pieces that spell the rest of a text, from every index on."""
         ends = [0] * (len(text) + 1)
         longest = len(self.numbers_LV)
         for start in range(len(text) - 1, -1, -1):
@@ -111,34 +99,36 @@ class PieceSpelling:
         return ends
 
 
-# Q states between characters, N kinds of characters, V vocabulary, L characters of a piece
-
-
 START: Final = 0
 FOUND: Final = 1
-"""The phrase has occurred: whatever comes, this state stays."""
+"""In this state the phrase has occurred; whatever comes, it stays."""
 
 NAMED: Final = 5
-"""The first kind that is one character of the phrase."""
+"""This kind and those after it are each one character of the phrase."""
 
 Matching = tuple[frozenset[int], int]
-"""How many characters of the phrase the text ends in, every possibility; and the last kind."""
+"""The text ends in so many characters of the phrase, every possibility; and in this kind."""
 
 
 class PhraseMatcher:
-    """Follows the text of a hypothesis and says whether a phrase has occurred in it."""
+    """Read the text of a hypothesis piece by piece, and say whether a phrase has occurred in it."""
 
     def __init__(
-        self, phrase: str, spelling: PieceSpelling, *, whole_words: bool = True, apart: bool = False
+        self,
+        phrase: str,
+        spelling: PieceSpelling,
+        *,
+        whole_words: bool = True,
+        separate: bool = False,
     ) -> None:
-        """`phrase` is normalised; without `whole_words` it may be part of a longer word.
+        """Take a normalised phrase; without `whole_words` it may be part of a longer word.
 
-        If it must stand `apart`, it does not count right after a full stop, a comma or the like.
+        If it must be `separate`, it does not count right after a full stop, a comma or the like.
         """
         assert phrase == phrase.strip() != ""
         self.phrase = phrase
         self._spelling = spelling
-        self._before = {WORD, POINT} if apart else {WORD}
+        self._before = {WORD, POINT} if separate else {WORD}
         if not (whole_words and is_word(phrase[0])):
             self._before = set()
         self._right = whole_words and is_word(phrase[-1])
@@ -152,97 +142,103 @@ class PhraseMatcher:
         ]
         self._kinds_LV = torch.tensor(kinds)[spelling.numbers_LV]
         self._pending = [b""]  # the beginnings of characters that have been seen
-        self._places = {b"": 0}
-        self._rows: dict[int, Tensor] = {}
+        self._pending_index = {b"": 0}
+        self._states_after: dict[int, Tensor] = {}
         self._needs: dict[int, Tensor] = {}
-        self._unfit: dict[tuple[int, str | None], Tensor] = {}
+        self._forbids_end: dict[tuple[int, str | None], Tensor] = {}
         self._steps: dict[tuple[int, int], int] = {}
-        rest = spelling.fewest(f" {phrase}" if whole_words else phrase)
-        self.pieces: int = rest[0]
-        """The fewest that make the phrase occur, wherever a hypothesis stands."""
+        rest = spelling.fewest_pieces(f" {phrase}" if whole_words else phrase)
+        self.min_pieces: int = rest[0]
+        """With so many pieces the phrase can be made to occur in any state."""
         self._rest = rest[1:] if whole_words else rest
 
-    # --- what search asks ---
+    # --- what a search needs ---
 
-    def row(self, state: int) -> Tensor:
-        """The state after each piece, V."""
-        if (row_V := self._rows.get(state)) is None:
-            row_V = self._rows[state] = self._make_row(state)
-        return row_V
+    def states_after(self, state: int) -> Tensor:
+        """Return the state after each piece, V."""
+        if (states_V := self._states_after.get(state)) is None:
+            states_V = self._states_after[state] = self._compute_states_after(state)
+        return states_V
 
     def after(self, state: int, piece: int) -> int:
-        """The state after a piece."""
+        """Return the state after one piece."""
         key = state, piece
         if key not in self._steps:
-            self._steps[key] = int(self.row(state)[piece])
+            self._steps[key] = int(self.states_after(state)[piece])
         return self._steps[key]
 
-    def ends(self, state: int) -> bool:
-        """Whether the phrase has occurred if the text ends here."""
-        matching, pending = self._parts(state)
+    def matches_at_end(self, state: int) -> bool:
+        """Return whether the phrase has occurred if the text ends here."""
+        matching, pending = self._split_state(state)
         if pending:
             matching = self._next[matching][OTHER]
         return matching == FOUND or len(self.phrase) in self._matches[matching]
 
-    def neutral(self, state: int, joint: str) -> bool:
-        """Whether nothing of the phrase has begun if the text goes on after `joint`."""
-        matching, pending = self._parts(state)
+    def is_neutral(self, state: int, separator: str) -> bool:
+        """Return whether nothing of the phrase has begun if a text follows after `separator`."""
+        matching, pending = self._split_state(state)
         if pending:
             matching = self._next[matching][OTHER]
-        for character in joint:
+        for character in separator:
             matching = self._next[matching][self._kind(character)]
         return not self._matches[matching] and matching != FOUND
 
-    def need(self, state: int) -> int:
-        """With this many pieces the phrase can be made to occur, 0 where it does at an end."""
-        if self.ends(state):
+    def pieces_needed(self, state: int) -> int:
+        """Return with how many pieces the phrase can be made to occur; 0 if it has."""
+        if self.matches_at_end(state):
             return 0
-        matching, pending = self._parts(state)
+        matching, pending = self._split_state(state)
         matches = self._matches[matching]
         if pending:
             longest = max(matches, default=0)
             whole = self.phrase[longest].encode() if longest < len(self.phrase) else b""
             if whole.startswith(pending) and (longest or self._may_start(matching)):
-                return min(self.pieces, len(whole) - len(pending) + self._rest[longest + 1])
-            return self.pieces
-        best = min((self._rest[length] for length in matches), default=self.pieces)
+                return min(self.min_pieces, len(whole) - len(pending) + self._rest[longest + 1])
+            return self.min_pieces
+        best = min((self._rest[length] for length in matches), default=self.min_pieces)
         if self._may_start(matching):
             best = min(best, self._rest[0])
-        return min(best, self.pieces)
+        return min(best, self.min_pieces)
 
-    def needs(self, state: int) -> Tensor:
-        """`need` after each piece, V."""
+    def pieces_needed_after(self, state: int) -> Tensor:
+        """Return `pieces_needed` after each piece, V."""
         if (needs_V := self._needs.get(state)) is None:
-            needs_V = self._needs[state] = self._of_each(self.need, self.row(state))
+            needs_V = self._needs[state] = self._map_states(
+                self.pieces_needed, self.states_after(state)
+            )
         return needs_V
 
-    def unfit(self, state: int, joint: str | None) -> Tensor:
-        """After each piece: 1 if a text without the phrase must not end there, V.
+    def forbids_end_after(self, state: int, separator: str | None) -> Tensor:
+        """Return after each piece 1 if a text that must not contain the phrase must not end, V.
 
-        With a `joint`, because the phrase may come about with what follows it.
+        With a `separator`, the phrase may also come about with the text that follows.
         """
-        key = state, joint
-        if (unfit_V := self._unfit.get(key)) is None:
-            unfit_V = self._of_each(lambda one: self.is_unfit(one, joint), self.row(state))
-            self._unfit[key] = unfit_V
-        return unfit_V
+        key = state, separator
+        if (forbids_V := self._forbids_end.get(key)) is None:
+            forbids_V = self._map_states(
+                lambda one: self.forbids_end(one, separator), self.states_after(state)
+            )
+            self._forbids_end[key] = forbids_V
+        return forbids_V
 
-    def is_unfit(self, state: int, joint: str | None) -> bool:
-        """Whether a text that must not contain the phrase must not end here."""
-        return self.ends(state) or (joint is not None and not self.neutral(state, joint))
+    def forbids_end(self, state: int, separator: str | None) -> bool:
+        """Return whether a text that must not contain the phrase must not end here."""
+        return self.matches_at_end(state) or (
+            separator is not None and not self.is_neutral(state, separator)
+        )
 
-    def _of_each(self, function: Callable[[int], int], states_V: Tensor) -> Tensor:
+    def _map_states(self, function: Callable[[int], int], states_V: Tensor) -> Tensor:
         known, where_V = states_V.unique(return_inverse=True)
         return torch.tensor([function(state) for state in known.tolist()]).long()[where_V]
 
     # --- the automaton of characters ---
 
     def _build(self) -> tuple[list[list[int]], list[frozenset[int]]]:
-        """The table Q N, and the matches of every state."""
-        nothing: frozenset[int] = frozenset()
-        states: dict[Matching, int] = {(nothing, SPACE): START, (nothing, -1): FOUND}
+        """Return the table Q N, and the matches of every state."""
+        empty: frozenset[int] = frozenset()
+        states: dict[Matching, int] = {(empty, SPACE): START, (empty, -1): FOUND}
         names = [SPACE, -1]
-        matches = [nothing, nothing]
+        matches = [empty, empty]
         table: list[list[int]] = []
         done = 0
         while done < len(matches):
@@ -263,7 +259,7 @@ class PhraseMatcher:
         return table, matches
 
     def _step(self, matches: frozenset[int], last: int, kind: int) -> Matching | None:
-        """What one more character leads to; None: the phrase has occurred."""
+        """Return what one more character leads to; None if the phrase has occurred."""
         if kind == SPACE and last == SPACE:
             return matches, last
         size = len(self.phrase)
@@ -287,50 +283,35 @@ class PhraseMatcher:
 
     # --- pieces ---
 
-    def _parts(self, state: int) -> tuple[int, bytes]:
+    def _split_state(self, state: int) -> tuple[int, bytes]:
         pending, matching = divmod(state, len(self._next))
         return matching, self._pending[pending]
 
-    def _state(self, matching: int, pending: bytes) -> int:
+    def _join_state(self, matching: int, pending: bytes) -> int:
         if matching == FOUND:
             return FOUND
-        if pending not in self._places:
-            self._places[pending] = len(self._pending)
+        if pending not in self._pending_index:
+            self._pending_index[pending] = len(self._pending)
             self._pending.append(pending)
-        return self._places[pending] * len(self._next) + matching
+        return self._pending_index[pending] * len(self._next) + matching
 
-    def _make_row(self, state: int) -> Tensor:
-        matching, pending = self._parts(state)
+    def _compute_states_after(self, state: int) -> Tensor:
+        matching, pending = self._split_state(state)
         whole = self._next[matching][OTHER] if pending else matching  # broken: U+FFFD
-        row_V = torch.full((len(self._spelling.texts),), whole)
+        states_V = torch.full((len(self._spelling.texts),), whole)
         for kinds_V in self._kinds_LV:
-            row_V = self._next_QN[row_V, kinds_V]
+            states_V = self._next_QN[states_V, kinds_V]
         for byte, piece in self._spelling.bytes.items():
-            row_V[piece] = self._byte(matching, pending, byte)
-        return row_V
+            states_V[piece] = self._read_byte(matching, pending, byte)
+        return states_V
 
-    def _byte(self, matching: int, pending: bytes, byte: int) -> int:
+    def _read_byte(self, matching: int, pending: bytes, byte: int) -> int:
         data = pending + bytes([byte])
         try:
             character = data.decode()
         except UnicodeDecodeError as error:
             if error.reason == "unexpected end of data":
-                return self._state(matching, data)
+                return self._join_state(matching, data)
             broken = self._next[matching][OTHER]
-            return self._byte(broken, b"", byte) if pending else broken
+            return self._read_byte(broken, b"", byte) if pending else broken
         return self._next[matching][self._kind(character)]
-
-
-def contains_phrase(phrase: str, text: str, *, whole_words: bool = True) -> bool:
-    """Whether a phrase stands in a text, with no word going on at either end of it."""
-    start = text.find(phrase)
-    while start >= 0:
-        end = start + len(phrase)
-        before, after = text[start - 1 : start] if start else "", text[end : end + 1]
-        if not whole_words or not (
-            (before and is_word(before) and is_word(phrase[0]))
-            or (after and is_word(after) and is_word(phrase[-1]))
-        ):
-            return True
-        start = text.find(phrase, start + 1)
-    return False

@@ -11,19 +11,20 @@ import pytest
 
 import dragoman
 from dragoman.data.prepare import Prepared, prepare
-from dragoman.data.readers.parallel import corpus
+from dragoman.data.readers.parallel import open_parallel_corpus
 from dragoman.errors import ConfigError, ModelError
 from dragoman.inference.cpu import CpuEngine, kernel_library
-from dragoman.inference.cpu.allowed_tokens import AllowedTokens, Ints
-from dragoman.inference.cpu.drafting import SpeculativeSearch
+from dragoman.inference.cpu.search import SearchJob
+from dragoman.inference.cpu.speculative_decoding import SpeculativeSearch
+from dragoman.inference.cpu.tree_grammar import AllowedPieces, Ints
 from dragoman.model_directory import save_model
 from dragoman.models import build
 from dragoman.models.weights import get_weights
 from dragoman.search import Hypothesis, SearchOptions
-from dragoman.text.special_tokens import FIRST
+from dragoman.text.special_tokens import FIRST_PIECE
 
 from ...conftest import Result, reversals, write_pairs
-from .rounding import BASE, VOCABULARY, engine, made
+from .small_models import BASE, VOCABULARY, engine, made
 
 pytestmark = pytest.mark.skipif(
     kernel_library.load_kernel() is None, reason="the kernel is not compiled"
@@ -35,7 +36,7 @@ SMALL = replace(BASE, encoder_layers=1, decoder_layers=1, d_model=16, d_ff=32)
 def sources(count: int, seed: int = 0, longest: int = 20) -> list[list[int]]:
     draw = random.Random(seed)
     return [
-        [draw.randrange(FIRST, VOCABULARY) for _ in range(draw.randint(1, longest))]
+        [draw.randrange(FIRST_PIECE, VOCABULARY) for _ in range(draw.randint(1, longest))]
         for _ in range(count)
     ]
 
@@ -47,29 +48,29 @@ def searched(
     options: SearchOptions,
     **more: int,
 ) -> tuple[list[list[Hypothesis]], SpeculativeSearch]:
-    """All sentences by one worker in few places, each with as many guesses as it likes."""
+    """All sentences by one worker in a few slots, each with as many proposals as there are."""
     longest = max(map(len, sentences)) + options.max_extra
-    language = AllowedTokens(1, model._model.projection.outputs)
+    allowed = AllowedPieces(1, model._model.projection.outputs)
     search = SpeculativeSearch(
         model._model,
         options,
-        language,
+        allowed,
         draft=draft._model,
-        **{"slots": 3, "longest": longest, "guesses": 4, **more},
+        **{"slots": 3, "longest": longest, "draft_pieces": 4, **more},
     )
-    jobs = ((i, ids, len(ids) + options.max_extra) for i, ids in enumerate(sentences))
+    jobs = (SearchJob(i, ids, len(ids) + options.max_extra) for i, ids in enumerate(sentences))
     found = dict(search.run(jobs))
     return [found[i] for i in range(len(sentences))], search
 
 
-@pytest.mark.parametrize("guesses", [1, 2, 7])
+@pytest.mark.parametrize("draft_pieces", [1, 2, 7])
 @pytest.mark.parametrize("seed", [1, 2])
-def test_what_is_found_is_what_greedy_search_finds(seed: int, guesses: int) -> None:
+def test_what_is_found_is_what_greedy_search_finds(seed: int, draft_pieces: int) -> None:
     options = SearchOptions(beam=1, max_extra=9)
     sentences = sources(400, seed)
     plain = engine(made(BASE, seed=seed), BASE)
     draft = engine(made(SMALL, seed=seed + 7), SMALL)
-    found, _ = searched(plain, draft, sentences, options, guesses=guesses)
+    found, _ = searched(plain, draft, sentences, options, draft_pieces=draft_pieces)
     assert found == plain.search(sentences, options)
 
 
@@ -96,20 +97,20 @@ def test_a_draft_that_is_nearly_the_model_saves_steps_and_changes_nothing() -> N
     assert search.checks < 0.8 * search.pieces
 
 
-def test_the_engine_guesses_where_sentences_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_engine_drafts_where_sentences_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
     options = SearchOptions(beam=1, max_extra=20)
     sentences = sources(6)
     plain = engine(made(BASE), BASE, workers=2)
     wanted = plain.search(sentences, options)
     plain.draft = engine(made(SMALL), SMALL)
     used: list[int] = []
-    step = SpeculativeSearch._step
+    step = SpeculativeSearch.step
 
     def counted(self: SpeculativeSearch, active: Ints) -> list[int]:
         used.append(1)
         return step(self, active)
 
-    monkeypatch.setattr(SpeculativeSearch, "_step", counted)
+    monkeypatch.setattr(SpeculativeSearch, "step", counted)
     assert plain.search(sentences, options) == wanted
     assert not used
     assert [plain.search([one], options)[0] for one in sentences] == wanted
@@ -156,7 +157,7 @@ def test_a_model_of_other_pieces_or_outside_the_engine_is_no_draft(
     with pytest.raises(ConfigError, match="and so no draft"):
         dragoman.load(trained, draft=rotary)
     files = write_pairs(tmp_path, reversals(300, seed=9))
-    other = prepare(corpus(files), tmp_path / "data", prepared.config, workers=0)
+    other = prepare(open_parallel_corpus(files), tmp_path / "data", prepared.config, workers=0)
     stranger = untrained(tmp_path / "stranger", other)
     with pytest.raises(ModelError, match="has other pieces than"):
         dragoman.load(trained, draft=stranger)

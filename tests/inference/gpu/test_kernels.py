@@ -17,29 +17,28 @@ pytest.importorskip("triton")
 
 from dragoman.inference.gpu import GpuEngine
 from dragoman.inference.gpu.batch_state import (
-    CEILING,
     DONE,
-    ENDED,
+    FINISHED,
+    INFO_FIELDS,
     LENGTH,
-    MARKS,
-    SOURCE,
+    MAX_LENGTH,
+    SOURCE_LENGTH,
     WORDS,
-    Slots,
+    BatchState,
 )
-from dragoman.inference.gpu.cuda_graphs import admit, step
-from dragoman.inference.gpu.fast_operations import Fast
-from dragoman.inference.gpu.plain_operations import Arithmetic
-from dragoman.inference.gpu.small_gemm import few_rows
-from dragoman.inference.gpu.tree_grammar import Trees
-from dragoman.inference.gpu.weights import Matrix, Norm, Stage, Weights
+from dragoman.inference.gpu.cuda_graphs import decode_step, encode_into_slots
+from dragoman.inference.gpu.kernel_operations import KernelOperations
+from dragoman.inference.gpu.plain_operations import PlainOperations
+from dragoman.inference.gpu.small_gemm import small_gemm
+from dragoman.inference.gpu.tree_grammar import TreeGrammar
+from dragoman.inference.gpu.weights import GpuWeights, Matrix, Norm, Stage
 from dragoman.models import Model
 from dragoman.models.weights import get_weights
 from dragoman.search import SearchOptions, search
 from dragoman.search.batching import source_rows
-from dragoman.text.special_tokens import EOS, FIRST
-from dragoman.trees.actions import Actions
-from dragoman.trees.grammar import Yields
-from dragoman.trees.linearization import linearisation
+from dragoman.text.special_tokens import EOS, FIRST_PIECE
+from dragoman.trees.grammar import SentencesToParse
+from dragoman.trees.linearization import Actions, get_linearisation
 
 Make = Callable[..., Model]
 
@@ -49,43 +48,43 @@ LENGTHS = [5, 1, 20, 9]
 """Of the sources; the third is fresh when the others have gone some steps."""
 
 
-def weights_of(model: Model) -> Weights:
+def weights_of(model: Model) -> GpuWeights:
     config: Any = model.config
-    return Weights(get_weights(model), config, model.targets, DEVICE, torch.float32)
+    return GpuWeights(get_weights(model), config, model.targets, DEVICE, torch.float32)
 
 
-def move_in(do: Arithmetic, slots: Slots, chosen: list[int], extra: int) -> None:
+def admit(operations: PlainOperations, state: BatchState, chosen: list[int], extra: int) -> None:
     torch.manual_seed(3)
     lengths = [LENGTHS[i] + 1 for i in chosen]
-    ids = torch.randint(FIRST, 140, (len(chosen), 24), dtype=torch.int32, device=DEVICE)
+    ids = torch.randint(FIRST_PIECE, 140, (len(chosen), 24), dtype=torch.int32, device=DEVICE)
     for row, length in enumerate(lengths):
         ids[row, length - 1] = EOS
-    marks = torch.zeros(len(slots.marks), len(chosen), dtype=torch.int32)
-    marks[SOURCE] = torch.tensor(lengths)
-    marks[CEILING] = marks[SOURCE] - 1 + extra
-    admit(do, slots, ids, marks.to(DEVICE), torch.tensor(chosen, device=DEVICE))
+    info = torch.zeros(len(state.info_FS), len(chosen), dtype=torch.int32)
+    info[SOURCE_LENGTH] = torch.tensor(lengths)
+    info[MAX_LENGTH] = info[SOURCE_LENGTH] - 1 + extra
+    encode_into_slots(operations, state, ids, info.to(DEVICE), torch.tensor(chosen, device=DEVICE))
 
 
-def begun(weights: Weights, beams: int, best: int, steps: int, extra: int) -> Slots:
-    """Four sentences in five slots, of lanes in no order; one of them is fresh."""
-    do = Arithmetic(weights)
-    slots = Slots(weights, 5, beams, best, 40, 24)
-    slots.penalise(0.6)
-    slots.lanes.copy_(torch.tensor([3, 0, 1, 5, 2]))
-    move_in(do, slots, [0, 1, 3], extra)
+def begun(weights: GpuWeights, beams: int, best: int, steps: int, extra: int) -> BatchState:
+    """Four sentences in five slots, active in no order; one of them is fresh."""
+    operations = PlainOperations(weights)
+    state = BatchState(weights, 5, beams, best, 40, 24)
+    state.set_length_penalty(0.6)
+    state.active_slots.copy_(torch.tensor([3, 0, 1, 5, 2]))
+    admit(operations, state, [0, 1, 3], extra)
     for _ in range(steps):
-        step(do, slots, 5, stop_early=True)
-    move_in(do, slots, [2], extra)
-    return slots
+        decode_step(operations, state, 5, stop_early=True)
+    admit(operations, state, [2], extra)
+    return state
 
 
-def assert_same_state(ours: Slots, plain: Slots) -> None:
+def assert_same_state(ours: BatchState, plain: BatchState) -> None:
     """Wherever something is going to be read."""
-    assert torch.equal(ours.marks, plain.marks)
+    assert torch.equal(ours.info_FS, plain.info_FS)
     for slot in range(plain.count):
-        done, length, ended = (int(plain.marks[m, slot]) for m in (DONE, LENGTH, ENDED))
+        done, length, ended = (int(plain.info_FS[m, slot]) for m in (DONE, LENGTH, FINISHED))
         if ended:
-            found, wanted = pool(ours, slot), pool(plain, slot)
+            found, wanted = finished(ours, slot), finished(plain, slot)
             assert [ids for ids, *_ in found] == [ids for ids, *_ in wanted]
             for one, other in zip(found, wanted, strict=True):
                 assert one[1:] == pytest.approx(other[1:], rel=1e-5)
@@ -101,8 +100,10 @@ def assert_same_state(ours: Slots, plain: Slots) -> None:
             assert torch.equal(*tables)
 
 
-def pool(slots: Slots, slot: int) -> list[tuple[list[int], float, float]]:
-    rows = zip(slots.pool_SN4[slot].tolist(), slots.pool_SNT[slot].tolist(), strict=True)
+def finished(state: BatchState, slot: int) -> list[tuple[list[int], float, float]]:
+    rows = zip(
+        state.finished_SN4[slot].tolist(), state.finished_ids_SNT[slot].tolist(), strict=True
+    )
     ranked = sorted(rows, key=lambda row: (-row[0][0], row[0][3]))
     return [
         (ids[: int(length)], score, total)
@@ -133,8 +134,8 @@ def test_a_step_by_kernels_is_the_plain_step(
     plain = begun(weights, beams, best, steps, extra)
     ours = copy.deepcopy(plain)
     for early in (True, False):
-        step(Arithmetic(weights), plain, 5, stop_early=early)
-        step(Fast(weights), ours, 5, stop_early=early)
+        decode_step(PlainOperations(weights), plain, 5, stop_early=early)
+        decode_step(KernelOperations(weights), ours, 5, stop_early=early)
         assert_same_state(ours, plain)
 
 
@@ -145,46 +146,48 @@ def test_of_equal_candidates_the_first_is_chosen(make: Make) -> None:
     torch.manual_seed(5)
     scores = torch.randint(0, 3, (15, 192), device=DEVICE).float()
     for _ in range(2):
-        Arithmetic(weights).choose(scores, plain, 5, stop_early=True)
-        Fast(weights).choose(scores, ours, 5, stop_early=True)
+        PlainOperations(weights).select_next(scores, plain, 5, stop_early=True)
+        KernelOperations(weights).select_next(scores, ours, 5, stop_early=True)
         assert_same_state(ours, plain)
 
 
-@pytest.mark.parametrize("kind", [Arithmetic, Fast])
-def test_of_equal_finished_hypotheses_the_older_stays(kind: type[Arithmetic], make: Make) -> None:
+@pytest.mark.parametrize("kind", [PlainOperations, KernelOperations])
+def test_of_equal_finished_hypotheses_the_older_stays(
+    kind: type[PlainOperations], make: Make
+) -> None:
     weights = weights_of(make())
-    slots = begun(weights, 2, 1, 2, 9)
-    before = copy.deepcopy(slots)
+    state = begun(weights, 2, 1, 2, 9)
+    before = copy.deepcopy(state)
     scores = torch.zeros(10, 192, device=DEVICE)
     scores[:, EOS] = 20.0
-    kind(weights).choose(scores, slots, 5, stop_early=False)
-    assert int(slots.marks[ENDED, 3]) > 0
-    for name in ("marks", "sums_SK"):  # the same again, but for its pieces
-        getattr(slots, name).copy_(getattr(before, name))
-    older = pool(slots, 3)
-    slots.marks[ENDED] = 1
-    slots.pieces_STK += 1
-    kind(weights).choose(scores, slots, 5, stop_early=False)
-    assert int(slots.marks[ENDED, 3]) > 1
-    assert pool(slots, 3) == older
+    kind(weights).select_next(scores, state, 5, stop_early=False)
+    assert int(state.info_FS[FINISHED, 3]) > 0
+    for name in ("info_FS", "sums_SK"):  # the same again, but for its pieces
+        getattr(state, name).copy_(getattr(before, name))
+    older = finished(state, 3)
+    state.info_FS[FINISHED] = 1
+    state.pieces_STK += 1
+    kind(weights).select_next(scores, state, 5, stop_early=False)
+    assert int(state.info_FS[FINISHED, 3]) > 1
+    assert finished(state, 3) == older
 
 
 @pytest.mark.parametrize(("alpha", "done"), [(0.0, True), (2.0, False)])
-@pytest.mark.parametrize("kind", [Arithmetic, Fast])
+@pytest.mark.parametrize("kind", [PlainOperations, KernelOperations])
 def test_what_could_still_be_the_best_goes_on(
-    kind: type[Arithmetic], alpha: float, done: bool, make: Make
+    kind: type[PlainOperations], alpha: float, done: bool, make: Make
 ) -> None:
     """With 3 pieces a sum of about -7 is worth -7 / 2.2, with the 20 there may be -7 / 19."""
     weights = weights_of(make(output_bias=False))
-    slots = begun(weights, 2, 1, 2, 9)
-    slots.penalise(alpha)
-    slots.marks[:, 0] = torch.tensor([0, 3, 1, 20, 6, 0], dtype=torch.int32)
-    slots.pool_SN4[0, 0] = torch.tensor([-1.0, -3.0, 2.0, 0.0])
-    slots.sums_SK[0] = torch.tensor([-7.0, -7.5])
+    state = begun(weights, 2, 1, 2, 9)
+    state.set_length_penalty(alpha)
+    state.info_FS[:, 0] = torch.tensor([0, 3, 1, 20, 6, 0], dtype=torch.int32)
+    state.finished_SN4[0, 0] = torch.tensor([-1.0, -3.0, 2.0, 0.0])
+    state.sums_SK[0] = torch.tensor([-7.0, -7.5])
     scores = torch.zeros(10, 192, device=DEVICE)
     scores[:, 50] = 20.0
-    kind(weights).choose(scores, slots, 5, stop_early=True)
-    assert bool(slots.marks[DONE, 0]) is done
+    kind(weights).select_next(scores, state, 5, stop_early=True)
+    assert bool(state.info_FS[DONE, 0]) is done
 
 
 def test_a_search_by_kernels_is_the_search(make: Make, sources: Any) -> None:
@@ -192,7 +195,7 @@ def test_a_search_by_kernels_is_the_search(make: Make, sources: Any) -> None:
     sentences, options = sources(2, longest=2), SearchOptions(beam=3, n_best=3, max_extra=1)
     config: Any = model.config
     ours = GpuEngine(
-        get_weights(model), config, model.targets, DEVICE, dtype=torch.float32, kernels=True
+        get_weights(model), config, model.targets, DEVICE, dtype=torch.float32, use_kernels=True
     )
     found = ours.search(sentences, options)
     wanted = search(model, source_rows(sentences, torch.device("cpu")), options)
@@ -211,15 +214,15 @@ def test_scores_of_all_kinds_are_understood(kind: str, make: Make) -> None:
     if kind == "ends":
         scores[:, EOS] = 30.0
     elif kind == "never":  # nothing but the end is possible, in some rows
-        scores[3:7, FIRST:] = -torch.inf
+        scores[3:7, FIRST_PIECE:] = -torch.inf
     else:
         scores[4] = torch.nan
-    Arithmetic(weights).choose(scores, plain, 5, stop_early=True)
-    Fast(weights).choose(scores, ours, 5, stop_early=True)
+    PlainOperations(weights).select_next(scores, plain, 5, stop_early=True)
+    KernelOperations(weights).select_next(scores, ours, 5, stop_early=True)
     if kind == "not a number":
-        assert torch.equal(ours.marks[DONE], plain.marks[DONE])
-        assert torch.equal(ours.pool_SN4[:, :, 0].isnan(), plain.pool_SN4[:, :, 0].isnan())
-        assert bool(ours.pool_SN4.isnan().any())
+        assert torch.equal(ours.info_FS[DONE], plain.info_FS[DONE])
+        assert torch.equal(ours.finished_SN4[:, :, 0].isnan(), plain.finished_SN4[:, :, 0].isnan())
+        assert bool(ours.finished_SN4.isnan().any())
     else:
         assert_same_state(ours, plain)
 
@@ -229,13 +232,13 @@ def test_a_vocabulary_in_several_parts_is_one_vocabulary(
 ) -> None:
     from dragoman.inference.gpu import selection_kernels
 
-    monkeypatch.setattr(selection_kernels, "PART", 16)
+    monkeypatch.setattr(selection_kernels, "PART_SCORES", 16)
     weights = weights_of(make())
     plain = begun(weights, 4, 2, 3, 9)
     ours = copy.deepcopy(plain)
     scores = torch.randn(20, 192, device=DEVICE) * 3
-    Arithmetic(weights).choose(scores, plain, 5, stop_early=True)
-    Fast(weights).choose(scores, ours, 5, stop_early=True)
+    PlainOperations(weights).select_next(scores, plain, 5, stop_early=True)
+    KernelOperations(weights).select_next(scores, ours, 5, stop_early=True)
     assert_same_state(ours, plain)
 
 
@@ -262,12 +265,18 @@ def test_a_stage_is_the_same_for_few_rows_and_for_many(
         for one in (stage, Stage(None, stage.matrix, activation)):
             if one.norm is None and added is not None:
                 continue  # which does not occur
-            found, wanted = (do(weights).enter(x, added, one) for do in (Fast, Arithmetic))
+            found, wanted = (
+                kind(weights).apply_stage(x, added, one)
+                for kind in (KernelOperations, PlainOperations)
+            )
             torch.testing.assert_close(found, wanted, atol=2e-4, rtol=1e-4)
     wide = draw(rows, 700)
     matrix = Matrix(draw(43, 700), None)
     torch.testing.assert_close(
-        Fast(weights).product(wide, matrix), wide @ matrix.weight.t(), atol=1e-3, rtol=1e-4
+        KernelOperations(weights).linear(wide, matrix),
+        wide @ matrix.weight.t(),
+        atol=1e-3,
+        rtol=1e-4,
     )
 
 
@@ -276,7 +285,7 @@ def test_a_vocabulary_is_multiplied_as_any_matrix(rows: int, make: Make) -> None
     torch.manual_seed(2)
     x = torch.randn(rows, 24, device=DEVICE)
     matrix = Matrix(torch.randn(4136, 24, device=DEVICE), torch.randn(4136, device=DEVICE))
-    found = Fast(weights_of(make())).product(x, matrix)
+    found = KernelOperations(weights_of(make())).linear(x, matrix)
     torch.testing.assert_close(found, x @ matrix.weight.t() + matrix.bias, atol=1e-4, rtol=1e-4)
 
 
@@ -285,8 +294,8 @@ def test_products_in_bf16_are_summed_in_full_precision(rows: int) -> None:
     torch.manual_seed(2)
     x = torch.randn(rows, 600, device=DEVICE).bfloat16()
     matrix = Matrix(torch.randn(24, 600, device=DEVICE).bfloat16())
-    settings: dict[str, Any] = {"post": False, "keeps": False, "dtype": torch.float32}
-    _, found = few_rows(x, None, None, matrix, "", **settings)
+    settings: dict[str, Any] = {"post": False, "keep_stream": False, "dtype": torch.float32}
+    _, found = small_gemm(x, None, None, matrix, "", **settings)
     torch.testing.assert_close(found, x.float() @ matrix.weight.float().t(), atol=1e-4, rtol=1e-4)
 
 
@@ -297,27 +306,27 @@ def test_a_step_of_trees_by_kernels_is_the_plain_step(order: str, beams: int, ma
         names: tuple[str, ...] = ("_x", ")A/1", ")A/2", ")B/2", ")B/3")
     else:
         names = ("_x", "_y", "(A", ")", "(B")
-    actions = Actions(linearisation(order), names, 2)
-    told = range(FIRST + len(actions), FIRST + len(actions) + 3)
-    yields = Yields(actions, [4], [], told)
+    actions = Actions(get_linearisation(order), names, 2)
+    told = range(FIRST_PIECE + len(actions), FIRST_PIECE + len(actions) + 3)
+    to_parse = SentencesToParse(actions, [4], [], told)
     model = make(targets=told.stop, shared_embeddings=False, encoder_layers=1, decoder_layers=1)
     weights = weights_of(model)
-    plain = Slots(weights, 5, beams, 2, 40, 24, words=6)
-    plain.lanes.copy_(torch.tensor([3, 0, 1, 5, 2]))
-    move_in(Arithmetic(weights), plain, [0, 1, 3], 12)
-    plain.marks[WORDS] = 4
-    plain.marks[MARKS:] = torch.tensor(told)[torch.arange(36) % 3].view(6, 6)
-    trees = Trees(yields, weights, plain)
-    trees.begin(torch.arange(5, device=DEVICE), plain.marks[WORDS, :5])
+    plain = BatchState(weights, 5, beams, 2, 40, 24, words=6)
+    plain.active_slots.copy_(torch.tensor([3, 0, 1, 5, 2]))
+    admit(PlainOperations(weights), plain, [0, 1, 3], 12)
+    plain.info_FS[WORDS] = 4
+    plain.info_FS[INFO_FIELDS:] = torch.tensor(told)[torch.arange(36) % 3].view(6, 6)
+    trees = TreeGrammar(to_parse, weights, plain)
+    trees.admit(torch.arange(5, device=DEVICE), plain.info_FS[WORDS, :5])
     for _ in range(3):
-        step(Arithmetic(weights), plain, 5, stop_early=True, trees=trees)
+        decode_step(PlainOperations(weights), plain, 5, stop_early=True, grammar=trees)
     ours = copy.deepcopy(plain)
-    our_trees = Trees(yields, weights, ours)
+    our_trees = TreeGrammar(to_parse, weights, ours)
     our_trees._known_SKX.copy_(trees._known_SKX)
     for _ in range(2):
-        step(Arithmetic(weights), plain, 5, stop_early=True, trees=trees)
-        step(Fast(weights), ours, 5, stop_early=True, trees=our_trees)
+        decode_step(PlainOperations(weights), plain, 5, stop_early=True, grammar=trees)
+        decode_step(KernelOperations(weights), ours, 5, stop_early=True, grammar=our_trees)
         assert_same_state(ours, plain)
         alive = plain.sums_SK > -torch.inf
         assert torch.equal(our_trees._known_SKX[alive], trees._known_SKX[alive])
-    assert bool((plain.marks[DONE] == 0).any())
+    assert bool((plain.info_FS[DONE] == 0).any())

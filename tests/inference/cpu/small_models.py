@@ -1,4 +1,4 @@
-"""Small models, and PyTorch multiplying the numbers that the kernel multiplies."""
+"""Small models, their engines, and PyTorch multiplying the numbers that the kernel multiplies."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from dragoman.config import ModelConfig
-from dragoman.inference.cpu import Engine
+from dragoman.inference.cpu import CpuEngine
 from dragoman.models import Model, build
 from dragoman.models.weights import get_weights
 
@@ -37,8 +37,8 @@ def arrays(model: Model) -> dict[str, Any]:
     return {name: weight.numpy() for name, weight in get_weights(model).items()}
 
 
-def engine(model: Model, config: ModelConfig, workers: int = 1) -> Engine:
-    found = Engine.of(arrays(model), config, model.targets)
+def engine(model: Model, config: ModelConfig, workers: int = 1) -> CpuEngine:
+    found = CpuEngine.from_weights(arrays(model), config, model.targets)
     found.workers = workers
     return found
 

@@ -19,19 +19,25 @@ from dragoman.data.store import Store, StoreWriter
 from dragoman.errors import ConfigError, DataError, ModelError
 from dragoman.inference import shortlist_training
 from dragoman.inference.cpu import kernel_library
-from dragoman.inference.cpu.shortlist import SHORTLIST
-from dragoman.inference.shortlist_training import Lexicon, frequencies, learn, make_shortlist
+from dragoman.inference.cpu.shortlist import SHORTLIST_FILE
+from dragoman.inference.shortlist_training import (
+    Lexicon,
+    count_target_pieces,
+    learn_lexicon,
+    make_shortlist,
+)
 from dragoman.model_directory import open_model
-from dragoman.system.mapped_safetensors import Mapped
+from dragoman.system.mapped_safetensors import MappedSafetensors
 from dragoman.text.tokenizer import Tokenizer
 
-from ..shortlists import give
+from ..shortlist_helpers import give_shortlist
 
 WORDS = 40
 """Source pieces 4 … 43; the piece s is translated by s + 100, beside pieces 200 … 202."""
 
 compiled = pytest.mark.skipif(
-    not hasattr(kernel_library.kernel(), "dragoman_narrows"), reason="the kernel is not compiled"
+    kernel_library.load_kernel() is None,
+    reason="the kernel is not compiled",
 )
 
 
@@ -57,41 +63,43 @@ def lists(found: Lexicon) -> dict[int, list[int]]:
 
 
 def test_every_piece_finds_its_translation(tmp_path: Path) -> None:
-    found = learn(corpus(tmp_path / "store", 1000), np.zeros(0, int), silent)
+    found = learn_lexicon(corpus(tmp_path / "store", 1000), np.zeros(0, int), silent)
     assert lists(found.best(1, 0.0)) == {s: [s + 100] for s in range(4, 44)}
 
 
 def test_a_piece_brings_its_translation_into_nearly_every_sentence(tmp_path: Path) -> None:
-    found = learn(corpus(tmp_path / "store", 1000), np.arange(200, 203), silent).best(1, 0.0)
+    found = learn_lexicon(corpus(tmp_path / "store", 1000), np.arange(200, 203), silent).best(
+        1, 0.0
+    )
     assert found.probabilities.min() > 0.9
     assert found.probabilities.max() <= 1.0 + 1e-9
 
 
 def test_what_is_common_is_left_out(tmp_path: Path) -> None:
     store = corpus(tmp_path / "store", 300)
-    common = np.argsort(-frequencies(store, silent))[:3]
+    common = np.argsort(-count_target_pieces(store, silent))[:3]
     assert set(common.tolist()) == {200, 201, 202}
-    assert not np.isin(learn(store, common, silent).targets, common).any()
+    assert not np.isin(learn_lexicon(store, common, silent).targets, common).any()
 
 
 def test_what_is_unlikely_is_not_listed(tmp_path: Path) -> None:
-    found = learn(corpus(tmp_path / "store", 1000), np.arange(200, 203), silent)
+    found = learn_lexicon(corpus(tmp_path / "store", 1000), np.arange(200, 203), silent)
     assert lists(found.best(50, 0.5)) == {s: [s + 100] for s in range(4, 44)}
 
 
 def test_one_chunk_or_many_count_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = corpus(tmp_path / "store", 200)
-    whole = learn(store, np.zeros(0, int), silent)
-    monkeypatch.setattr(shortlist_training, "CHUNK", 7)
-    monkeypatch.setattr(shortlist_training, "MERGED", 50)
-    parts = learn(store, np.zeros(0, int), silent)
+    whole = learn_lexicon(store, np.zeros(0, int), silent)
+    monkeypatch.setattr(shortlist_training, "CHUNK_PAIRS", 7)
+    monkeypatch.setattr(shortlist_training, "MERGE_THRESHOLD", 50)
+    parts = learn_lexicon(store, np.zeros(0, int), silent)
     assert (whole.sources == parts.sources).all()
     assert (whole.targets == parts.targets).all()
     assert parts.probabilities == pytest.approx(whole.probabilities)
 
 
 def test_where_all_is_common_no_lists_are_needed(tmp_path: Path) -> None:
-    found = learn(corpus(tmp_path / "store", 20), np.arange(300), silent)
+    found = learn_lexicon(corpus(tmp_path / "store", 20), np.arange(300), silent)
     assert len(found.best(5, 0.0).sources) == 0
 
 
@@ -104,7 +112,7 @@ def model(trained: Path, tmp_path: Path) -> Path:
 @pytest.fixture
 def listed(model: Path) -> Path:
     """The model with a shortlist of all its pieces."""
-    give(model)
+    give_shortlist(model)
     return model
 
 
@@ -124,8 +132,8 @@ def test_a_model_without_a_shortlist_says_how_to_make_one(model: Path) -> None:
 
 @compiled
 def test_a_shortlist_of_other_pieces_is_refused(listed: Path) -> None:
-    file = listed / SHORTLIST
-    about = Mapped(file).metadata
+    file = listed / SHORTLIST_FILE
+    about = MappedSafetensors(file).metadata
     save_file(load_file(file), file, about | {"pieces": "0" * 32})
     with pytest.raises(ModelError, match="made for other pieces than the model's; make one with"):
         dragoman.load(listed, device="cpu", shortlist=True)
@@ -144,8 +152,8 @@ def test_a_shortlist_of_other_pieces_is_refused(listed: Path) -> None:
     ],
 )
 def test_numbers_that_lead_nowhere_are_refused(listed: Path, name: str, value: list[int]) -> None:
-    file = listed / SHORTLIST
-    about = Mapped(file).metadata
+    file = listed / SHORTLIST_FILE
+    about = MappedSafetensors(file).metadata
     save_file(load_file(file) | {name: np.array(value, np.int32)}, file, about)
     with pytest.raises(ModelError, match="made for other pieces"):
         dragoman.load(listed, device="cpu", shortlist=True)
@@ -154,7 +162,7 @@ def test_numbers_that_lead_nowhere_are_refused(listed: Path, name: str, value: l
 @compiled
 @pytest.mark.parametrize("content", [b"", b"no safetensors", None])
 def test_a_damaged_shortlist_is_refused(listed: Path, content: bytes | None) -> None:
-    file = listed / SHORTLIST
+    file = listed / SHORTLIST_FILE
     if content is None:
         save_file({"common": np.zeros(1, np.int32)}, file)
     else:
@@ -175,10 +183,13 @@ def test_the_command_makes_one_tries_it_and_it_is_used(
     made = command("shortlist", model, prepared.path, "--common", 20, "--json")
     assert made.status == 0, made.err
     shown = json.loads(made.out)
-    assert Path(shown["file"]) == model / SHORTLIST
+    assert Path(shown["file"]) == model / SHORTLIST_FILE
     assert shown["tried"][0]["beam"] == 1
     assert 0 <= shown["tried"][0]["changed"] <= shown["tried"][0]["sentences"]
-    assert json.loads(Mapped(model / SHORTLIST).metadata["proof"])["tried"] == shown["tried"]
+    assert (
+        json.loads(MappedSafetensors(model / SHORTLIST_FILE).metadata["proof"])["tried"]
+        == shown["tried"]
+    )
     options = ("--shortlist", "--device", "cpu")
     used = command("translate", model, *options, stdin=b"the old dog sees\n")
     assert used.status == 0, used.err

@@ -14,7 +14,7 @@ from dragoman.models.weights import get_weights
 from dragoman.search import SearchOptions, search
 from dragoman.search.batching import source_rows
 
-from .trees import assert_trees, plain, sentences, targets
+from .tree_helpers import assert_trees, plain, sentences, targets
 
 pytestmark = pytest.mark.gpu
 
@@ -36,8 +36,8 @@ def test_replayed_steps_in_full_precision_find_what_the_search_finds(
     options = SearchOptions(beam=beam, n_best=min(beam, 2), max_extra=12, length_penalty=1.0)
     sentences = sources(200, longest=40)
     wanted = search(model, source_rows(sentences, torch.device("cpu")), options)
-    for captures in (False, True):
-        ours = engine(model, dtype=torch.float32, captures=captures)
+    for use_graphs in (False, True):
+        ours = engine(model, dtype=torch.float32, use_graphs=use_graphs)
         ours.slots = 64
         found = ours.search(sentences, options)
         same = sum(
@@ -91,7 +91,7 @@ def test_few_rows_are_summed_as_they_are_multiplied(
     alone = sources(20)
     summed = engine(model, dtype=torch.float32)
     found = [summed.search([one], options)[0][0] for one in alone]
-    monkeypatch.setattr(small_gemm, "SUMMED", 0)
+    monkeypatch.setattr(small_gemm, "MAX_SUMMED_ROWS", 0)
     multiplied = engine(model, dtype=torch.float32)
     wanted = [multiplied.search([one], options)[0][0] for one in alone]
     assert sum(a.ids == b.ids for a, b in zip(found, wanted, strict=True)) >= 19
@@ -111,16 +111,16 @@ def test_replayed_steps_make_the_trees_of_the_plain_search(
     order: str, beam: int, announced: bool, make: Make
 ) -> None:
     words = [n % 40 + 1 for n in range(0, 60, 2)]
-    ids, yields = sentences(order, words, announced=announced)
-    model = make(targets=targets(yields), shared_embeddings=False)
+    ids, to_parse = sentences(order, words, announced=announced)
+    model = make(targets=targets(to_parse), shared_embeddings=False)
     options = SearchOptions(beam=beam, max_extra=40)
-    wanted = plain(model, ids, yields, options)
+    wanted = plain(model, ids, to_parse, options)
     ours = engine(model, dtype=torch.float32)
-    found = ours.search(ids, options, yields)
-    assert_trees(found, yields)
+    found = ours.search(ids, options, to_parse)
+    assert_trees(found, to_parse)
     same = sum(a[0].ids == b[0].ids for a, b in zip(found, wanted, strict=True))
     assert same >= 26, "other orders of summation decide next to nothing"
-    rounded = engine(model).search(ids, options, yields)
-    assert_trees(rounded, yields)
+    rounded = engine(model).search(ids, options, to_parse)
+    assert_trees(rounded, to_parse)
     gaps = [a[0].score - b[0].score for a, b in zip(rounded, wanted, strict=True)]
     assert abs(sum(gaps) / len(gaps)) < 0.5

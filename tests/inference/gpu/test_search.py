@@ -12,13 +12,13 @@ from torch import Tensor
 
 from dragoman.config import ModelConfig
 from dragoman.errors import ModelError
-from dragoman.inference.gpu import async_copies, cuda_graphs, host_loop, why_no_gpu_engine
+from dragoman.inference.gpu import batch_state, cuda_graphs, scheduler, why_no_gpu_engine
 from dragoman.models import Model
 from dragoman.search import SearchOptions, search
 from dragoman.search.batching import source_rows
 from dragoman.text.special_tokens import EOS
 
-from .searching import assert_same, engine
+from .small_engines import assert_same, engine
 
 Make = Callable[..., Model]
 Sources = Callable[..., list[list[int]]]
@@ -93,7 +93,7 @@ def test_how_often_the_host_looks_changes_nothing(steps: int, make: Make, source
     model, options = make(), SearchOptions(beam=5, max_extra=8)
     sentences = sources(40)
     ours = engine(model, 16)
-    ours.steps = steps
+    ours.steps_between_checks = steps
     wanted = search(model, source_rows(sentences, CPU), options)
     assert_same(ours.search(sentences, options), wanted)
 
@@ -136,10 +136,10 @@ def test_what_recording_runs_changes_nothing(
     monkeypatch.setattr(cuda_graphs, "capture", capture)
     model, options, sentences = make(), SearchOptions(beam=beam, max_extra=8), sources(9)
     wanted = search(model, source_rows(sentences, CPU), options)
-    ours = engine(model, captures=True)
+    ours = engine(model, use_graphs=True)
     assert_same(ours.search(sentences, options), wanted)
     steps = len(recorded)
-    assert steps >= 3, "8 lanes, then fewer"
+    assert steps >= 3, "8 sentences, then fewer"
     for _ in range(2):
         assert_same([ours.search([one], options)[0] for one in sentences], wanted)
     assert len(recorded) > steps
@@ -175,10 +175,10 @@ def test_nothing_is_read_before_it_has_arrived(
     """A device that is late: copies arrive when something asked for after them is waited for."""
     underway: list[tuple[Tensor, Tensor]] = []
 
-    def fetch(here: Tensor, there: Tensor) -> None:
+    def copy_async(here: Tensor, there: Tensor) -> None:
         underway.append((here.fill_(1), there.clone()))
 
-    def mark(device: torch.device) -> Callable[[], None]:
+    def record_event(device: torch.device) -> Callable[[], None]:
         asked = list(underway)
         underway.clear()
         before = waits[-1] if waits else None
@@ -196,10 +196,10 @@ def test_nothing_is_read_before_it_has_arrived(
 
     waits: list[Callable[[], None]] = []
     idle: list[bool] = []
-    monkeypatch.setattr(async_copies, "LITTLE", little)
-    for module in (async_copies, host_loop):
-        monkeypatch.setattr(module, "fetch", fetch)
-        monkeypatch.setattr(module, "mark", mark)
+    monkeypatch.setattr(batch_state, "WHOLE_REPORT_BYTES", little)
+    for module in (batch_state, scheduler):
+        monkeypatch.setattr(module, "copy_async", copy_async)
+        monkeypatch.setattr(module, "record_event", record_event)
     model, options, sentences = make(), SearchOptions(beam=3, max_extra=8), sources(20)
     wanted = search(model, source_rows(sentences, CPU), options)
     ours = engine(model, slots)
@@ -210,17 +210,17 @@ def test_nothing_is_read_before_it_has_arrived(
 
 
 @pytest.mark.parametrize("count", [1, 20])
-def test_how_much_a_look_tells_changes_nothing(
+def test_how_much_a_copy_tells_changes_nothing(
     count: int, make: Make, sources: Sources, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model, options = make(), SearchOptions(beam=3, n_best=2, max_extra=8)
     sentences = sources(count)
     wanted = search(model, source_rows(sentences, CPU), options)
     for little in (0, 1 << 30):
-        monkeypatch.setattr(async_copies, "LITTLE", little)
+        monkeypatch.setattr(batch_state, "WHOLE_REPORT_BYTES", little)
         ours = engine(model, None)
         assert_same(ours.search(sentences, options), wanted)
-        assert (ours._replays[0].looks[0].report is None) == (little == 0)
+        assert (ours._runners[0].host_copies[0].report is None) == (little == 0)
 
 
 def test_what_comes_from_the_device_in_any_order_is_ranked(make: Make) -> None:
@@ -228,8 +228,10 @@ def test_what_comes_from_the_device_in_any_order_is_ranked(make: Make) -> None:
     figures = [[-2.0, -4.0, 2.0, 3.0], [-1.0, -2.0, 1.0, 1.0], [-2.0, -5.0, 3.0, 0.0]]
     figures.append([-torch.inf, -torch.inf, 0.0, -4.0])
     ids = torch.tensor([[[5, 6, 9], [7, 9, 9], [8, 8, 8], [9, 9, 9]]])
-    harvest = host_loop.Harvest(0, [0], torch.tensor([figures]).double(), ids, torch.tensor([3]))
-    ((number, found),) = host_loop.hypotheses(harvest, host_loop.Sentences([[4]], [9]))
+    finished = scheduler.FinishedSentences(
+        0, [0], torch.tensor([figures]).double(), ids, torch.tensor([3])
+    )
+    ((number, found),) = scheduler.read_hypotheses(finished, scheduler.SourceQueue([[4]], [9]))
     assert number == 0
     assert [h.ids for h in found] == [[7], [8, 8, 8], [5, 6]]
     assert [h.log_prob for h in found] == [-2.0, -5.0, -4.0]
@@ -240,12 +242,12 @@ def test_slots_are_used_again_and_made_anew_only_where_they_are_too_small(
 ) -> None:
     ours, options = engine(make()), SearchOptions(beam=2, max_extra=9)
     ours.search(sources(10), options)
-    first = ours._replays[-1]
+    first = ours._runners[-1]
     ours.search(sources(4), options)
-    assert ours._replays == [first]
+    assert ours._runners == [first]
     ours.search([[5] * 100], options)
-    assert first not in ours._replays
-    assert len(ours._replays) == 1
+    assert first not in ours._runners
+    assert len(ours._runners) == 1
 
 
 def test_one_sentence_has_other_slots_than_many_and_both_are_kept(
@@ -255,10 +257,10 @@ def test_one_sentence_has_other_slots_than_many_and_both_are_kept(
     for _ in range(2):
         ours.search(sources(20), options)
         ours.search(sources(1), options)
-    assert [one.slots.count for one in ours._replays] == [32, 8]
+    assert [one.state.count for one in ours._runners] == [32, 8]
     for beam in (3, 4, 5, 6):
         ours.search(sources(1), SearchOptions(beam=beam, max_extra=9))
-    assert [one.slots.beams for one in ours._replays] == [3, 4, 5, 6]
+    assert [one.state.beams for one in ours._runners] == [3, 4, 5, 6]
 
 
 def test_a_model_that_computes_no_numbers_is_refused(make: Make, sources: Sources) -> None:
@@ -272,10 +274,10 @@ def test_a_model_that_computes_no_numbers_is_refused(make: Make, sources: Source
 
 def test_it_says_which_searches_it_does_not_serve(make: Make) -> None:
     ours = engine(make())
-    assert ours.serves(SearchOptions(beam=32))
-    assert not ours.serves(SearchOptions(beam=33))
-    assert not ours.serves(SearchOptions(beam=4, groups=2))
-    assert not ours.serves(SearchOptions(min_length=1))
+    assert ours.supports(SearchOptions(beam=32))
+    assert not ours.supports(SearchOptions(beam=33))
+    assert not ours.supports(SearchOptions(beam=4, groups=2))
+    assert not ours.supports(SearchOptions(min_length=1))
 
 
 def test_what_it_cannot_compute_is_named_by_its_setting(monkeypatch: pytest.MonkeyPatch) -> None:

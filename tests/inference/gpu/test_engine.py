@@ -18,18 +18,17 @@ import dragoman
 from dragoman.config import Config
 from dragoman.errors import ConfigError
 from dragoman.inference import Translator
-from dragoman.inference.cpu import Engine, kernel_library
-from dragoman.inference.engine import best_window
+from dragoman.inference.cpu import CpuEngine, kernel_library
 from dragoman.inference.gpu import GpuEngine
-from dragoman.inference.gpu.cuda_graphs import Replay
+from dragoman.inference.gpu.cuda_graphs import GraphRunner
 from dragoman.inference.parser import Parse, Parser, load_parser
 from dragoman.model_directory import save_model
 from dragoman.models import build
 from dragoman.models.weights import get_weights
 from dragoman.phrasebook import generate
 from dragoman.search import SearchOptions
-from dragoman.trees.bracketing import bracketing, parse_tree
-from dragoman.trees.grammar import Yields
+from dragoman.trees.bracketing import parse_tree, write_tree
+from dragoman.trees.grammar import SentencesToParse
 from dragoman.trees.tree import leaves
 from dragoman.trees.tree_tokenizer import TreeTokenizer
 
@@ -43,7 +42,7 @@ SENTENCES = [["a", "dog"], ["the", "old", "dog", "sees", "it", "."], [], ["the"]
 def gpu(monkeypatch: pytest.MonkeyPatch) -> str:
     """The GPU, or what is taken for one."""
     if not torch.cuda.is_available():
-        monkeypatch.setattr("dragoman.inference.loading.pick", lambda device: "cpu:0")
+        monkeypatch.setattr("dragoman.inference.loading.choose_device", lambda device: "cpu:0")
         monkeypatch.setattr("dragoman.inference.gpu.engine.supported", lambda device: True)
     return "cuda"
 
@@ -71,7 +70,7 @@ def parser_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def shown(found: Parse | None) -> tuple[str, float]:
-    return ("", 0.0) if found is None else (bracketing(found.tree), found.score)
+    return ("", 0.0) if found is None else (write_tree(found.tree), found.score)
 
 
 @pytest.mark.parametrize("beam", [1, 4])
@@ -152,16 +151,16 @@ def test_a_gpu_is_given_more_lines_at_a_time(
     trained: Path, parser_path: Path, gpu: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[int] = []
-    found = GpuEngine._found
+    found = GpuEngine.search_each
 
     def counted(self: GpuEngine, sentences: Sequence[Any], *rest: Any) -> Any:
         seen.append(len(sentences))
         return found(self, sentences, *rest)
 
-    monkeypatch.setattr(GpuEngine, "_found", counted)
+    monkeypatch.setattr(GpuEngine, "search_each", counted)
     monkeypatch.setattr(GpuEngine, "window", 3)
     assert len(list(dragoman.load(trained, device=gpu).translate_lines(["a"] * 7, beam=1))) == 7
-    assert seen == [3, 3, 1, 0]
+    assert seen == [3, 3, 1]
     seen.clear()
     assert len(list(load_parser(parser_path, device=gpu).parse_lines(["a"] * 7, beam=1))) == 7
     assert seen == [3, 3, 1]
@@ -174,9 +173,9 @@ def test_trees_are_made_while_the_engine_goes_on(
     assert isinstance(ours._engine, GpuEngine)
     ours._engine.slots = 1
     events: list[str] = []
-    step, make = Replay.step, Parser._different
+    step, make = GraphRunner.step, Parser._distinct_parses
 
-    def stepped(self: Replay, *rest: Any, **more: Any) -> None:
+    def stepped(self: GraphRunner, *rest: Any, **more: Any) -> None:
         events.append("step")
         step(self, *rest, **more)
 
@@ -184,8 +183,8 @@ def test_trees_are_made_while_the_engine_goes_on(
         events.append("tree")
         return make(self, *rest)
 
-    monkeypatch.setattr(Replay, "step", stepped)
-    monkeypatch.setattr(Parser, "_different", made)
+    monkeypatch.setattr(GraphRunner, "step", stepped)
+    monkeypatch.setattr(Parser, "_distinct_parses", made)
     assert all(ours.parse([["a", "dog"]] * 3, beam=1))
     first = events.index("tree")
     assert events[first:].count("step") > first // 2
@@ -193,21 +192,21 @@ def test_trees_are_made_while_the_engine_goes_on(
 
 def test_every_word_is_announced_by_its_own_piece(parser_path: Path) -> None:
     tokenizer = load_parser(parser_path, device="cpu").tokenizer
-    sources = [tokenizer.source(words) for words in SENTENCES if words]
-    found = Yields.of(tokenizer, sources)
+    sources = [tokenizer.join_words(words) for words in SENTENCES if words]
+    found = SentencesToParse.from_sources(tokenizer, sources)
     assert found is not None
-    words = [tokenizer.words_of(source) for source in sources]
-    assert found.announced == [tokenizer.announce(one) for one in words]
+    words = [tokenizer.split_source(source) for source in sources]
+    assert found.announced == [tokenizer.announcement_ids(one) for one in words]
     assert all(found.announced)
     assert found.words == list(map(len, words))
 
 
 def test_windows_are_as_engines_want_them() -> None:
-    assert best_window(None) == 2000
+    assert CpuEngine.window == 2000
     assert GpuEngine.window == 20_000
 
 
-@pytest.mark.skipif(kernel_library.kernel() is None, reason="the kernel is not compiled")
+@pytest.mark.skipif(kernel_library.load_kernel() is None, reason="the kernel is not compiled")
 def test_on_a_cpu_neither_pytorch_nor_triton_is_imported(trained: Path) -> None:
     script = (
         "import sys, dragoman; t = dragoman.load(sys.argv[1], device='cpu');"
@@ -217,9 +216,8 @@ def test_on_a_cpu_neither_pytorch_nor_triton_is_imported(trained: Path) -> None:
     subprocess.run([sys.executable, "-c", script, str(trained)], check=True)
 
 
-@pytest.mark.skipif(kernel_library.kernel() is None, reason="the kernel is not compiled")
+@pytest.mark.skipif(kernel_library.load_kernel() is None, reason="the kernel is not compiled")
 def test_a_cpu_keeps_its_engine(trained: Path) -> None:
     translator: Translator = dragoman.load(trained, device="cpu")
-    assert isinstance(translator._engine, Engine)
-    assert translator._engine.serves(SearchOptions())
-    assert best_window(translator._engine) == 2000
+    assert isinstance(translator._engine, CpuEngine)
+    assert translator._engine.supports(SearchOptions())

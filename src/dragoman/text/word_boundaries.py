@@ -1,0 +1,29 @@
+"""Where words begin and end: which characters continue a word, and phrases as whole words."""
+
+from __future__ import annotations
+
+import unicodedata
+
+__all__ = ["contains_phrase", "is_word"]
+
+
+def is_word(character: str) -> bool:
+    """Return whether it continues a word: letters, digits, the low line, marks on letters."""
+    return (
+        character.isalnum() or character == "_" or unicodedata.category(character).startswith("M")
+    )
+
+
+def contains_phrase(phrase: str, text: str, *, whole_words: bool = True) -> bool:
+    """Return whether a text contains a phrase, with no word going on at either end of it."""
+    start = text.find(phrase)
+    while start >= 0:
+        end = start + len(phrase)
+        before, after = text[start - 1 : start] if start else "", text[end : end + 1]
+        if not whole_words or not (
+            (before and is_word(before) and is_word(phrase[0]))
+            or (after and is_word(after) and is_word(phrase[-1]))
+        ):
+            return True
+        start = text.find(phrase, start + 1)
+    return False
