@@ -336,8 +336,12 @@ def test_whatever_the_lines_there_are_as_many_trees(
         (b"fine\n\xed\xa0\x80\n", "-, line 2: byte 0xED (column 1) is not UTF-8; save the file as"),
     ],
 )
-def test_what_is_no_text_is_refused(text: bytes, message: str, run: Path, command: Command) -> None:
-    assert refusal(command("parse", run, stdin=text)).startswith(message)
+def test_what_is_no_text_is_refused_after_the_lines_before_it(
+    text: bytes, message: str, run: Path, command: Command
+) -> None:
+    result = command("parse", run, stdin=text)
+    assert (result.status, result.out.count("\n")) == (2, text.count(b"\n") - 1)
+    assert result.err.startswith(f"dragoman: {message}")
 
 
 # --- evaluating ---
