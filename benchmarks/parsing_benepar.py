@@ -46,10 +46,10 @@ import torch
 from benepar import char_lstm, decode_chart, nkutil, parse_base, parse_chart, subbatching
 
 from dragoman.data.readers.text_files import open_text
-from dragoman.data.readers.treebank import treebank
+from dragoman.data.readers.treebank import open_treebank
 from dragoman.evaluation.bracket_f1 import clean_trees, evaluate_trees
-from dragoman.trees.bracketing import bracketing, parse_tree
-from dragoman.trees.cleaning import clean, with_root
+from dragoman.trees.bracketing import parse_tree, write_tree
+from dragoman.trees.cleaning import add_root, clean_tree
 from dragoman.trees.evalb import BracketScores
 from dragoman.trees.tree import Leaf, Node, Tree, leaves
 
@@ -101,7 +101,7 @@ class Sentence(parse_base.BaseInputExample):
 
 def read(path: Path) -> list[Tree]:
     """The trees that `dragoman prepare` finds there."""
-    corpus = treebank([path])
+    corpus = open_treebank([path])
     trees = [parse_tree(pair.target) for pair in corpus.read()]
     say(f"{path}: {len(trees):,} trees; {len(corpus.malformed)} could not be read")
     return trees
@@ -251,7 +251,7 @@ class Evaluation:
         begun = time.perf_counter()
         found = subbatching.map(parser.parse, sentences, costs=squares, max_cost=spans)
         speed = len(gold) / (time.perf_counter() - begun)
-        trees, scores = evaluate_trees([clean(from_nltk(tree)) for tree in found], gold)
+        trees, scores = evaluate_trees([clean_tree(from_nltk(tree)) for tree in found], gold)
         return cls(trees, scores, speed)
 
 
@@ -262,7 +262,7 @@ def run(options: argparse.Namespace) -> None:
     torch.distributions.Distribution.set_default_validate_args(False)  # the peer states no limits
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     train = [
-        Sentence(words_of(tree), to_nltk(with_root(tree)))  # it wants an outermost bracket
+        Sentence(words_of(tree), to_nltk(add_root(tree)))  # it wants an outermost bracket
         for tree in read(options.train)[: options.trees]
     ]
     gold = clean_trees(open_text(options.dev), str(options.dev))[: options.trees]
@@ -307,7 +307,7 @@ def run(options: argparse.Namespace) -> None:
         )
         best = max(history, key=lambda one: one["f1"])
         if best is history[-1]:
-            lines = [bracketing(tree) if tree else "(())" for tree in now.trees]
+            lines = [write_tree(tree) if tree else "(())" for tree in now.trees]
             (options.out / "dev.trees").write_text("\n".join(lines) + "\n", encoding="utf-8")
             kept = now.scores.to_json()
         report = best | {"of": history, "scores": kept} | figures

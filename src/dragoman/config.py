@@ -40,23 +40,25 @@ __all__ = [
 ]
 
 
-def _need(condition: bool, message: str) -> None:
+def _require(condition: bool, message: str) -> None:
     if not condition:
         raise ConfigError(message)
 
 
-def _at_least(section: str, settings: object, minimum: float, *names: str) -> None:
+def _check_at_least(section: str, settings: object, minimum: float, *names: str) -> None:
     for name in names:
         value = getattr(settings, name)
-        _need(
+        _require(
             value >= minimum, f"{section}.{name} = {value} is too small; the least is {minimum:g}"
         )
 
 
-def _fraction(section: str, settings: object, *names: str) -> None:
+def _check_fraction(section: str, settings: object, *names: str) -> None:
     for name in names:
         value = getattr(settings, name)
-        _need(0 <= value < 1, f"{section}.{name} = {value} must be at least 0 and below 1; try 0.1")
+        _require(
+            0 <= value < 1, f"{section}.{name} = {value} must be at least 0 and below 1; try 0.1"
+        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -78,9 +80,9 @@ class TokenizerConfig:
     """At most this many sentences, drawn at random, are used to learn the pieces."""
 
     def __post_init__(self) -> None:
-        _at_least("tokenizer", self, 300, "vocabulary")
-        _at_least("tokenizer", self, 1, "sample_sentences")
-        _need(
+        _check_at_least("tokenizer", self, 300, "vocabulary")
+        _check_at_least("tokenizer", self, 1, "sample_sentences")
+        _require(
             0.9 <= self.character_coverage <= 1,
             f"tokenizer.character_coverage = {self.character_coverage} must be between 0.9 and 1",
         )
@@ -113,12 +115,12 @@ class DataConfig:
     into shorter ones; at least max_length + 1. Some room above max_length packs better."""
 
     def __post_init__(self) -> None:
-        _at_least("data", self, 2, "max_length", "row_length")
-        _at_least("data", self, 0, "max_ratio")
-        _fraction("data", self, "subword_sampling")
+        _check_at_least("data", self, 2, "max_length", "row_length")
+        _check_at_least("data", self, 0, "max_ratio")
+        _check_fraction("data", self, "subword_sampling")
         for name in ("languages", "identify_languages"):
             codes = getattr(self, name)
-            _need(
+            _require(
                 len(codes) in (0, 2),
                 f'data.{name} = {list(codes)} needs two codes, source and target; try ["en", "de"]',
             )
@@ -139,12 +141,12 @@ class TreesConfig:
     decoder, so that it need not count them; 0: none, as in §6.3."""
 
     def __post_init__(self) -> None:
-        _at_least("trees", self, 0, "announcements")
+        _check_at_least("trees", self, 0, "announcements")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ModelConfig:
-    """These settings make the model; the defaults are the paper's base Transformer (§3, Table 3)."""
+    """These settings make the model, by default the paper's base Transformer (§3, Table 3)."""
 
     architecture: Literal[
         "transformer", "feed-forward", "recurrent", "gnmt", "convs2s", "bytenet"
@@ -206,37 +208,39 @@ class ModelConfig:
     """Transformers: a number for each piece, added to its score, as Marian has it."""
 
     def __post_init__(self) -> None:
-        _at_least("model", self, 1, "encoder_layers", "decoder_layers", "d_model", "d_ff", "heads")
-        _at_least("model", self, 0, "d_k", "d_v", "window", "experts")
-        _at_least("model", self, 1, "experts_used", "kernel")
-        _need(
+        _check_at_least(
+            "model", self, 1, "encoder_layers", "decoder_layers", "d_model", "d_ff", "heads"
+        )
+        _check_at_least("model", self, 0, "d_k", "d_v", "window", "experts")
+        _check_at_least("model", self, 1, "experts_used", "kernel")
+        _require(
             self.experts == 0 or self.experts_used <= self.experts,
             f"model.experts_used = {self.experts_used} is more than model.experts = "
             f"{self.experts}; try {min(2, self.experts)}",
         )
-        _need(
+        _require(
             self.kernel % 2 == 1,
             f"model.kernel = {self.kernel} must be odd; try {self.kernel + 1}",
         )
-        _at_least("model", self, 1, "max_positions", "max_distance")
-        _need(
+        _check_at_least("model", self, 1, "max_positions", "max_distance")
+        _require(
             self.norm_epsilon > 0,
             f"model.norm_epsilon = {self.norm_epsilon} must be above 0; try 1e-6",
         )
-        _fraction("model", self, "dropout", "attention_dropout", "activation_dropout")
+        _check_fraction("model", self, "dropout", "attention_dropout", "activation_dropout")
         for name in ("d_k", "d_v"):
             if getattr(self, name) == 0:
-                _need(
+                _require(
                     self.d_model % self.heads == 0,
                     f"model.heads = {self.heads} does not divide model.d_model = {self.d_model}; "
                     f"try {_nearest_divisor(self.d_model, self.heads)}, or set model.{name}",
                 )
                 object.__setattr__(self, name, self.d_model // self.heads)
-        _need(
+        _require(
             self.d_model % 2 == 0 or self.positions != "sinusoidal",
             f"model.d_model = {self.d_model} must be even for sinusoidal positions",
         )
-        _need(
+        _require(
             self.d_k % 2 == 0 or self.positions != "rotary",
             f"model.d_k = {self.d_k} must be even for rotary positions",
         )
@@ -332,31 +336,37 @@ class TrainingConfig:
         return 4096 if self.batch_tokens == "auto" else self.batch_tokens
 
     def __post_init__(self) -> None:
-        _at_least("training", self, 1, "steps", "accumulate", "warmup_steps", "timeout_seconds")
+        _check_at_least(
+            "training", self, 1, "steps", "accumulate", "warmup_steps", "timeout_seconds"
+        )
         if self.batch_tokens != "auto":
-            _at_least("training", self, 1, "batch_tokens")
-        _at_least("training", self, 1, "validate_every", "checkpoint_every", "keep_checkpoints")
-        _at_least("training", self, 1, "average", "log_every", "max_bad_steps")
-        _at_least("training", self, 0, "minutes", "weight_decay", "clip_norm", "r_drop", "patience")
-        _at_least("training", self, 0, "validate_sentences", "threads", "seed")
-        _need(self.spike > 1, f"training.spike = {self.spike} must be above 1; try 10")
-        _fraction("training", self, "beta1", "beta2", "label_smoothing", "ema")
-        _need(
+            _check_at_least("training", self, 1, "batch_tokens")
+        _check_at_least(
+            "training", self, 1, "validate_every", "checkpoint_every", "keep_checkpoints"
+        )
+        _check_at_least("training", self, 1, "average", "log_every", "max_bad_steps")
+        _check_at_least(
+            "training", self, 0, "minutes", "weight_decay", "clip_norm", "r_drop", "patience"
+        )
+        _check_at_least("training", self, 0, "validate_sentences", "threads", "seed")
+        _require(self.spike > 1, f"training.spike = {self.spike} must be above 1; try 10")
+        _check_fraction("training", self, "beta1", "beta2", "label_smoothing", "ema")
+        _require(
             self.learning_rate > 0,
             f"training.learning_rate = {self.learning_rate} must be above 0",
         )
-        _need(self.epsilon > 0, f"training.epsilon = {self.epsilon} must be above 0; try 1e-9")
-        _need(
+        _require(self.epsilon > 0, f"training.epsilon = {self.epsilon} must be above 0; try 1e-9")
+        _require(
             self.average <= self.keep_checkpoints,
             f"training.average = {self.average} is more than training.keep_checkpoints = "
             f"{self.keep_checkpoints}; keep as many",
         )
-        _need(
+        _require(
             self.schedule == "paper" or self.learning_rate <= 0.1,
             f"training.learning_rate = {self.learning_rate} is the peak of the {self.schedule} "
             "schedule and far too large; try 0.0007",
         )
-        _need(
+        _require(
             self.patience_metric == "loss" or self.patience == 0 or self.validate_sentences > 0,
             "training.patience goes by score but training.validate_sentences = 0; "
             'try training.patience_metric="loss"',
@@ -379,8 +389,8 @@ class SearchConfig:
     """Source positions translated at a time."""
 
     def __post_init__(self) -> None:
-        _at_least("search", self, 1, "beam", "batch_tokens")
-        _at_least("search", self, 0, "length_penalty", "max_extra", "min_length")
+        _check_at_least("search", self, 1, "beam", "batch_tokens")
+        _check_at_least("search", self, 0, "length_penalty", "max_extra", "min_length")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -395,19 +405,19 @@ class Config:
     search: SearchConfig = field(default_factory=SearchConfig)
 
     def __post_init__(self) -> None:
-        _need(
+        _require(
             self.data.row_length > self.data.max_length,
             f"data.row_length = {self.data.row_length} cannot hold a sentence of data.max_length = "
             f"{self.data.max_length} and its end mark; try {self.data.max_length + 1}",
         )
-        _need(
+        _require(
             self.training.batch_tokens == "auto"
             or self.training.batch_tokens >= self.data.row_length * self.training.accumulate,
             f"training.batch_tokens = {self.training.batch_tokens} is less than "
             f"training.accumulate = {self.training.accumulate} rows of data.row_length = "
             f"{self.data.row_length}; try {self.data.row_length * self.training.accumulate}",
         )
-        _need(
+        _require(
             self.model.positions != "learned" or self.model.max_positions >= self.data.row_length,
             f"model.max_positions = {self.model.max_positions} is less than data.row_length = "
             f"{self.data.row_length}; learned positions need as many",

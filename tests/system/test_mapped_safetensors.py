@@ -1,34 +1,17 @@
-"""Weights taken from their file as they lie, and rounded one after another."""
+"""Weights taken from their file as they lie."""
 
 from __future__ import annotations
 
-import tracemalloc
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from safetensors.torch import save_file
 
-from dragoman.config import ModelConfig
 from dragoman.errors import ModelError
-from dragoman.inference.cpu.quantization import CACHE_LINE, expected_shapes, pack_weights, sinusoids
-from dragoman.models import build
-from dragoman.models.transformer import sinusoids as of_the_model
-from dragoman.models.weights import get_weights
 from dragoman.system.mapped_safetensors import MappedSafetensors
 
-BASE = ModelConfig(encoder_layers=2, decoder_layers=1, d_model=32, d_ff=64, heads=2, norm="pre")
-KINDS: dict[str, dict[str, Any]] = {
-    "pre-norm": {},
-    "post-norm": {"norm": "post"},
-    "learned positions": {"positions": "learned", "max_positions": 64},
-    "biases": {"attention_bias": True, "output_bias": True},
-    "three matrices": {"shared_embeddings": False, "output_bias": True},
-    "wide heads": {"d_k": 24, "d_v": 24},
-}
 FORMS = [torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.int32, torch.int8]
 
 
@@ -63,56 +46,3 @@ def test_a_file_that_is_cut_foreign_or_missing_is_refused(tmp_path: Path) -> Non
             MappedSafetensors(file)
     with pytest.raises(ModelError, match="other: no such file"):
         MappedSafetensors(tmp_path / "other")
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_weights_of_a_model_are_known_without_it(kind: str) -> None:
-    config = replace(BASE, **KINDS[kind])
-    model = build(config, 150, 100)
-    there = {name: tuple(tensor.shape) for name, tensor in get_weights(model).items()}
-    assert expected_shapes(config, 150) == there
-
-
-@pytest.mark.parametrize("d_model", [6, 32, 512])
-def test_the_sinusoids_are_the_models(d_model: int) -> None:
-    np.testing.assert_allclose(
-        sinusoids(700, d_model), of_the_model(700, d_model).numpy(), rtol=0, atol=6e-8
-    )
-
-
-@pytest.mark.parametrize("outputs", [64, 100, 2500])
-def test_a_matrix_is_rounded_row_by_row_and_laid_in_blocks(outputs: int) -> None:
-    torch.manual_seed(0)
-    model = build(BASE, outputs)
-    weight = get_weights(model)["embedding.pieces.weight"]
-    packed = pack_weights(get_weights(model), BASE, outputs)
-    found, scale = packed["embedding.weight"], packed["embedding.scale"]
-    back = found.reshape(-1, 8, 64, 4).transpose(0, 2, 1, 3).reshape(-1, 32)
-    wanted_scale = weight.abs().amax(1) / 127
-    assert torch.equal(torch.from_numpy(scale[:outputs]), wanted_scale)
-    wanted = (weight / wanted_scale[:, None]).round().to(torch.int8)
-    assert torch.equal(torch.from_numpy(back[:outputs].copy()), wanted)
-    assert not back[outputs:].any()
-    assert (packed["embedding.bias"][outputs:] < -1e29).all(), "padding is never the best"
-    np.testing.assert_array_equal(packed["embedding.offset"], 128 * back.sum(1, dtype=np.int32))
-
-
-def test_rounding_takes_little_more_memory_than_the_result(tmp_path: Path) -> None:
-    model = build(BASE, 60_000)
-    save_file(get_weights(model), tmp_path / "file")
-    size = (tmp_path / "file").stat().st_size
-    del model
-    tracemalloc.start()
-    packed = pack_weights(MappedSafetensors(tmp_path / "file"), BASE, 60_000)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    result = sum(array.nbytes for array in packed.values())
-    assert result < size / 2
-    assert peak < result + size / 6
-
-
-def test_rounded_weights_begin_where_lines_of_memory_do() -> None:
-    packed = pack_weights(get_weights(build(BASE, 150)), BASE, 150)
-    weights = [array for array in packed.values() if array.dtype == np.int8]
-    assert weights
-    assert all(array.ctypes.data % CACHE_LINE == 0 for array in weights)

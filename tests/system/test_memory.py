@@ -95,8 +95,8 @@ def test_running_out_of_memory_is_known_without_torch() -> None:
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another C library")
 def test_many_threads_take_memory_from_few_places() -> None:
-    assert told(ARENAS, "apart") > 2
-    assert told(ARENAS, "shared") <= 1
+    assert run_script(ARENAS, "apart") > 2
+    assert run_script(ARENAS, "shared") <= 1
 
 
 @pytest.mark.skipif(
@@ -104,10 +104,10 @@ def test_many_threads_take_memory_from_few_places() -> None:
     reason="another C library",
 )
 def test_large_blocks_go_back_to_the_system() -> None:
-    assert told(LARGE, "apart") == 0
-    assert told(LARGE, "shared") == 1
+    assert run_script(LARGE, "apart") == 0
+    assert run_script(LARGE, "shared") == 1
 
 
-def told(script: str, how: str) -> int:
+def run_script(script: str, how: str) -> int:
     command = [sys.executable, "-c", script, how]
     return int(subprocess.run(command, capture_output=True, check=True).stdout)

@@ -8,7 +8,7 @@ import pytest
 from rich.cells import cell_len
 
 from dragoman.trees.bracketing import parse_tree, write_tree
-from dragoman.trees.drawing import tree_svg, tree_text
+from dragoman.trees.drawing import draw_tree, draw_tree_svg
 from dragoman.trees.tree import Leaf, Node, Tree, leaves
 
 CAT = parse_tree(
@@ -29,7 +29,7 @@ def long_sentence(words: int) -> Tree:
 
 
 def test_a_tree_that_fits_is_drawn_from_the_root_down_to_its_sentence() -> None:
-    assert tree_text(CAT) == (
+    assert draw_tree(CAT) == (
         "                 TOP\n"
         "                  │\n"
         "                  S\n"
@@ -48,7 +48,7 @@ def test_a_tree_that_does_not_fit_is_drawn_from_left_to_right() -> None:
         "(TOP (S (NP (DT The) (NN cat)) (VP (MD will) (VP (VB see) (NP (DT the) (NN garden))"
         " (NP (NN tomorrow)))) (. .)))"
     )
-    assert tree_text(tree, width=40) == (
+    assert draw_tree(tree, width=40) == (
         "TOP ── S\n"
         "├─ NP ── DT The · NN cat\n"
         "├─ VP\n"
@@ -62,7 +62,7 @@ def test_a_tree_that_does_not_fit_is_drawn_from_left_to_right() -> None:
 
 
 def test_words_that_do_not_fit_on_one_line_have_a_line_each() -> None:
-    assert tree_text(CAT, width=34) == (
+    assert draw_tree(CAT, width=34) == (
         "TOP ── S\n"
         "├─ NP ── DT The · NN cat\n"
         "├─ VP\n"
@@ -76,13 +76,13 @@ def test_words_that_do_not_fit_on_one_line_have_a_line_each() -> None:
 
 
 def test_the_width_decides_to_the_column() -> None:
-    needed = max(map(cell_len, tree_text(CAT, width=1000).splitlines()))
-    assert "┬" in tree_text(CAT, width=needed)
-    assert "├─ " in tree_text(CAT, width=needed - 1)
+    needed = max(map(cell_len, draw_tree(CAT, width=1000).splitlines()))
+    assert "┬" in draw_tree(CAT, width=needed)
+    assert "├─ " in draw_tree(CAT, width=needed - 1)
 
 
 def test_double_width_letters_stand_under_their_lines() -> None:
-    rows = tree_text(KOREAN).splitlines()
+    rows = draw_tree(KOREAN).splitlines()
     assert rows[-1].split() == ["철수", "는", "책을", "읽었다", "👍"]
 
     def middles(row: str) -> list[int]:
@@ -97,14 +97,14 @@ def test_double_width_letters_stand_under_their_lines() -> None:
     # The line of lines above the tags ends where the tags stand.
     assert [cell_len(rows[-3][: m.start()]) for m in re.finditer("│", rows[-3])] == columns
     line = "├─ NP ── NNP 철수 · JX 는"  # 22 letters, 25 columns
-    assert line not in tree_text(KOREAN, width=24).splitlines()
-    assert line in tree_text(KOREAN, width=25).splitlines()
+    assert line not in draw_tree(KOREAN, width=24).splitlines()
+    assert line in draw_tree(KOREAN, width=25).splitlines()
 
 
 @pytest.mark.parametrize("tree", [CAT, KOREAN, long_sentence(40)])
 @pytest.mark.parametrize("width", [30, 80, 500])
 def test_every_word_is_there_once_and_in_order(tree: Tree, width: int) -> None:
-    text = tree_text(tree, width)
+    text = draw_tree(tree, width)
     words = [leaf.word for leaf in leaves(tree)]
     found = re.findall("|".join(sorted(map(re.escape, set(words)), key=len, reverse=True)), text)
     tags = [leaf.tag for leaf in leaves(tree)].count(".")  # a stop is its own tag
@@ -114,7 +114,7 @@ def test_every_word_is_there_once_and_in_order(tree: Tree, width: int) -> None:
 
 
 def test_a_label_wider_than_its_words_has_room() -> None:
-    assert tree_text(parse_tree("(S (WHADVP-SOMETHING (X a)) (WHADVP-OTHER (X b)))")) == (
+    assert draw_tree(parse_tree("(S (WHADVP-SOMETHING (X a)) (WHADVP-OTHER (X b)))")) == (
         "                S\n"
         "        ┌───────┴───────┐\n"
         "WHADVP-SOMETHING  WHADVP-OTHER\n"
@@ -125,15 +125,15 @@ def test_a_label_wider_than_its_words_has_room() -> None:
 
 
 def test_small_trees_are_drawn() -> None:
-    assert tree_text(parse_tree("(NN dog)")) == "NN\ndog"
-    assert tree_text(parse_tree("( (NN dog))")) == " ·\n │\nNN\ndog"  # a label may be empty
-    assert tree_text(parse_tree("(NP (NN dog))"), width=1) == "NP ── NN dog"
+    assert draw_tree(parse_tree("(NN dog)")) == "NN\ndog"
+    assert draw_tree(parse_tree("( (NN dog))")) == " ·\n │\nNN\ndog"  # a label may be empty
+    assert draw_tree(parse_tree("(NP (NN dog))"), width=1) == "NP ── NN dog"
 
 
 def test_what_steers_a_terminal_is_shown_and_not_obeyed() -> None:
     tree = Node("S", (Leaf("X", "\x1b[31mred"), Leaf("Y", "\r\x00")))
     for width in (1, 100):
-        text = tree_text(tree, width)
+        text = draw_tree(tree, width)
         assert "\ufffd[31mred" in text
         assert not set(text) & set("\x1b\r\x00")
 
@@ -146,7 +146,7 @@ def texts(svg: str) -> list[ElementTree.Element]:
 
 
 def test_a_picture_has_every_label_tag_and_word_as_text() -> None:
-    found = texts(tree_svg(CAT))
+    found = texts(draw_tree_svg(CAT))
     kinds = {
         kind: [one.text for one in found if one.get("class") == kind]
         for kind in ("label", "tag", "word")
@@ -158,7 +158,7 @@ def test_a_picture_has_every_label_tag_and_word_as_text() -> None:
 
 @pytest.mark.parametrize("tree", [CAT, KOREAN, parse_tree("(NN dog)"), long_sentence(60)])
 def test_words_share_a_line_and_nothing_overlaps_or_leaves_the_picture(tree: Tree) -> None:
-    svg = tree_svg(tree)
+    svg = draw_tree_svg(tree)
     root = ElementTree.fromstring(svg)
     found = texts(svg)
     assert len({one.get("y") for one in found if one.get("class") == "word"}) == 1
@@ -176,7 +176,7 @@ def test_words_share_a_line_and_nothing_overlaps_or_leaves_the_picture(tree: Tre
 
 
 def test_every_line_goes_from_a_parent_to_its_child() -> None:
-    svg = tree_svg(CAT)
+    svg = draw_tree_svg(CAT)
     path = ElementTree.fromstring(svg).find(f"{SVG}path")
     assert path is not None
     lines = re.findall(r"M(\d+) (\d+)L(\d+) (\d+)(?:V(\d+))?", path.get("d") or "")
@@ -204,15 +204,15 @@ def test_every_line_goes_from_a_parent_to_its_child() -> None:
 
 def test_markup_and_control_characters_are_text() -> None:
     tree = Node("<S>", (Leaf("&", '</text><script>"'), Leaf("X", "a\x00\x0b\ud800b")))
-    found = [one.text for one in texts(tree_svg(tree))]
+    found = [one.text for one in texts(draw_tree_svg(tree))]
     assert found == ["<S>", "&", '</text><script>"', "X", "a\ufffd\ufffd\ufffdb"]
-    assert "<script>" not in tree_svg(tree)
-    tree_svg(tree).encode("utf-8")
+    assert "<script>" not in draw_tree_svg(tree)
+    draw_tree_svg(tree).encode("utf-8")
 
 
 def test_a_picture_is_its_own_file_and_always_the_same() -> None:
-    svg = tree_svg(CAT)
-    assert svg == tree_svg(parse_tree(write_tree(CAT)))
+    svg = draw_tree_svg(CAT)
+    assert svg == draw_tree_svg(parse_tree(write_tree(CAT)))
     assert re.findall(r"https?://[^\"]+", svg) == ["http://www.w3.org/2000/svg"]
     assert not re.search(r"href|@import|url\(", svg)
 
@@ -226,7 +226,7 @@ def luminance(colour: str) -> float:
 
 
 def test_texts_are_readable_on_the_light_and_on_the_dark_ground() -> None:
-    light, dark = re.search(r"<style>(.*)</style>", tree_svg(CAT))[1].split("@media")  # type: ignore[index]
+    light, dark = re.search(r"<style>(.*)</style>", draw_tree_svg(CAT))[1].split("@media")  # type: ignore[index]
     for style in (light, dark):
         colours = dict(re.findall(r"\.(\w+)\{fill:(#\w+)", style))
         ground = luminance(colours.pop("ground"))
@@ -238,9 +238,9 @@ def test_texts_are_readable_on_the_light_and_on_the_dark_ground() -> None:
 
 def test_a_tree_may_be_thousands_deep() -> None:
     tree = long_sentence(1000)
-    assert tree_text(tree).endswith("NN end")
-    assert tree_svg(tree).count("<text") == 999 + 2 * 1000
+    assert draw_tree(tree).endswith("NN end")
+    assert draw_tree_svg(tree).count("<text") == 999 + 2 * 1000
     chain: Tree = Leaf("X", "a")
     for _ in range(3000):
         chain = Node("S", (chain,))
-    assert len(tree_text(chain).splitlines()) == 2 * 3000 + 2
+    assert len(draw_tree(chain).splitlines()) == 2 * 3000 + 2

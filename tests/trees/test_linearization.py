@@ -20,7 +20,7 @@ from dragoman.trees.linearization import (
     WORD,
     Actions,
     Linearisation,
-    linearisation,
+    get_linearisation,
 )
 from dragoman.trees.tree import Leaf, Node, Tree, leaves, spans
 
@@ -38,7 +38,7 @@ def above(children: st.SearchStrategy[Tree]) -> st.SearchStrategy[Tree]:
 
 
 trees = above(st.recursive(words, above, max_leaves=12))
-orders = st.builds(linearisation, st.sampled_from(NAMES))
+orders = st.builds(get_linearisation, st.sampled_from(NAMES))
 
 
 def facts(tree: Tree) -> object:
@@ -69,8 +69,8 @@ DOG = Node(
     ],
 )
 def test_a_tree_becomes_the_actions_worked_by_hand(name: str, with_tags: str, without: str) -> None:
-    assert linearisation(name).encode(DOG) == with_tags.split()
-    plain = linearisation(name, tags=False)
+    assert get_linearisation(name).encode(DOG) == with_tags.split()
+    plain = get_linearisation(name, tags=False)
     assert plain.encode(DOG) == without.split()
     again = plain.decode(without.split(), texts_of(DOG))
     assert spans(again) == spans(DOG)
@@ -86,7 +86,7 @@ def test_a_tree_is_made_again_from_its_actions_and_words(tree: Node, order: Line
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("leftwards", [False, True])
 def test_a_tree_may_be_as_deep_and_as_broad_as_a_line_is_long(name: str, leftwards: bool) -> None:
-    order, word = linearisation(name), Leaf("NN", "w")
+    order, word = get_linearisation(name), Leaf("NN", "w")
     deep: Tree = word
     for _ in range(5000):
         deep = Node("NP", (deep, word) if leftwards else (word, deep))
@@ -137,7 +137,7 @@ def test_actions_that_make_no_tree_over_the_words_are_refused(
 )
 def test_what_is_no_tree_over_one_word_is_refused(name: str, actions: str) -> None:
     with pytest.raises(DataError, match="no tree of 1 words"):
-        linearisation(name).decode(actions.split(), ["the"])
+        get_linearisation(name).decode(actions.split(), ["the"])
 
 
 @pytest.mark.parametrize(
@@ -155,14 +155,14 @@ def test_what_is_no_tree_over_one_word_is_refused(name: str, actions: str) -> No
 )
 def test_an_action_of_no_kind_is_refused(name: str, action: str) -> None:
     with pytest.raises(DataError, match=f"is no action of the order {name}"):
-        linearisation(name).decode([action], ["the"])
+        get_linearisation(name).decode([action], ["the"])
 
 
 def test_a_word_alone_is_no_tree_and_an_unknown_order_is_refused() -> None:
     with pytest.raises(DataError, match="a word alone, the"):
-        linearisation("brackets").encode(Leaf("DT", "the"))
+        get_linearisation("brackets").encode(Leaf("DT", "the"))
     with pytest.raises(ConfigError, match="choose one of brackets, in-order, bottom-up"):
-        linearisation("sideways")
+        get_linearisation("sideways")
 
 
 # The vocabulary
@@ -172,7 +172,7 @@ def test_a_word_alone_is_no_tree_and_an_unknown_order_is_refused() -> None:
 def test_the_vocabulary_has_the_most_frequent_actions_first_whatever_the_order_of_trees(
     name: str,
 ) -> None:
-    order = linearisation(name)
+    order = get_linearisation(name)
     others = [Node("NP", (Leaf(tag, "w"),) * 2) for tag in ("NN", "NN", "JJ", "CD")]
     sequences = [order.encode(tree) for tree in (DOG, *others)]
     actions = Actions.build(order, sequences)
@@ -184,7 +184,7 @@ def test_the_vocabulary_has_the_most_frequent_actions_first_whatever_the_order_o
 
 @pytest.mark.parametrize("name", NAMES)
 def test_actions_are_ids_from_the_first_on_and_unknown_ones_are_reported(name: str) -> None:
-    order = linearisation(name)
+    order = get_linearisation(name)
     actions = Actions.build(order, [order.encode(DOG)])
     ids = actions.ids(order.encode(DOG), first=50)
     assert min(ids) == 50
@@ -199,11 +199,11 @@ def test_actions_are_ids_from_the_first_on_and_unknown_ones_are_reported(name: s
 
 def test_no_trees_make_no_vocabulary() -> None:
     with pytest.raises(DataError, match="no trees"):
-        Actions.build(linearisation("brackets"), [])
+        Actions.build(get_linearisation("brackets"), [])
 
 
 def test_bottom_up_one_and_two_children_are_always_possible() -> None:
-    order = linearisation("bottom-up", tags=False)
+    order = get_linearisation("bottom-up", tags=False)
     word = Leaf("NN", "w")
     rows = [Node("B", (word,) * 4), Node("A", (word,) * 3), Node("A", (word,) * 3)]
     actions = Actions.build(order, [order.encode(row) for row in rows])
@@ -262,7 +262,7 @@ def admitted(actions: Actions, words: int, room: int) -> list[list[str]]:
 def test_the_grammar_admits_every_tree_within_its_bounds_once(
     name: str, words: int, labels: str, chain: int
 ) -> None:
-    order = linearisation(name, tags=False)
+    order = get_linearisation(name, tags=False)
     inside = [tree for tree in all_trees(words, labels, chain) if isinstance(tree, Node)]
     if name == "brackets":
         inside = [tree for tree in inside if most_at_one_word(tree) <= chain]
@@ -280,7 +280,7 @@ def test_the_grammar_admits_every_tree_within_its_bounds_once(
 
 @pytest.mark.parametrize("arities", [{1, 2}, {1, 2, 4}, {1, 2, 3}])
 def test_bottom_up_only_the_numbers_of_children_there_are_lead_to_trees(arities: set[int]) -> None:
-    order = linearisation("bottom-up", tags=False)
+    order = get_linearisation("bottom-up", tags=False)
     names = ["_", *(f")A/{arity}" for arity in sorted(arities))]
     actions = Actions(order, tuple(names), longest_chain=1)
     sequences = [
@@ -296,7 +296,7 @@ def test_bottom_up_only_the_numbers_of_children_there_are_lead_to_trees(arities:
 @settings(max_examples=100, deadline=None)
 @given(some=st.lists(trees, min_size=1, max_size=5), name=st.sampled_from(NAMES))
 def test_a_training_tree_is_always_allowed(some: list[Node], name: str) -> None:
-    order = linearisation(name)
+    order = get_linearisation(name)
     sequences = [order.encode(tree) for tree in some]
     actions = Actions.build(order, sequences)
     for tree, sequence in zip(some, sequences, strict=True):
@@ -309,7 +309,7 @@ def test_a_training_tree_is_always_allowed(some: list[Node], name: str) -> None:
 
 
 def test_what_may_follow_equals_what_was_worked_by_hand() -> None:
-    brackets = Actions(linearisation("brackets"), ("(A", ")", "_t"), longest_chain=2)
+    brackets = Actions(get_linearisation("brackets"), ("(A", ")", "_t"), longest_chain=2)
     open_, close, word = range(3)
     assert brackets.allowed([], 2, 9) == {OPEN}
     assert brackets.allowed([], 2, 3) == set()
@@ -320,7 +320,7 @@ def test_what_may_follow_equals_what_was_worked_by_hand() -> None:
     assert brackets.allowed([open_, word, word], 2, 9) == {CLOSE}
     assert brackets.allowed([open_, word, word, close], 2, 9) == {END}
     assert brackets.allowed([open_, close], 2, 9) == set()
-    in_order = Actions(linearisation("in-order"), ("(A", ")", "_t"), longest_chain=1)
+    in_order = Actions(get_linearisation("in-order"), ("(A", ")", "_t"), longest_chain=1)
     assert in_order.allowed([word], 1, 2) == {OPEN}
     assert in_order.allowed([word, open_], 2, 9) == {WORD, CLOSE}
     assert in_order.allowed([word, open_, close, open_], 2, 9) == {WORD}  # one single child

@@ -68,8 +68,8 @@ def parse(
 
 
 def _show(number: int, found: Parse | None, *, several: bool, pretty: bool, as_json: bool) -> None:
-    from dragoman.trees.bracketing import bracketing
-    from dragoman.trees.drawing import tree_text
+    from dragoman.trees.bracketing import write_tree
+    from dragoman.trees.drawing import draw_tree
 
     if as_json:
         print_result(json.dumps(found and found.to_dict(), ensure_ascii=False))
@@ -77,17 +77,17 @@ def _show(number: int, found: Parse | None, *, several: bool, pretty: bool, as_j
         print_result("")
     elif pretty:
         for one in (found, *found.alternatives):
-            print_result(tree_text(one.tree, shutil.get_terminal_size((100, 24)).columns) + "\n")
+            print_result(draw_tree(one.tree, shutil.get_terminal_size((100, 24)).columns) + "\n")
     elif several:
         for one in (found, *found.alternatives):
-            print_result(f"{number}\t{one.score:.4f}\t{bracketing(one.tree)}")
+            print_result(f"{number}\t{one.score:.4f}\t{write_tree(one.tree)}")
     else:
-        print_result(bracketing(found.tree))
+        print_result(write_tree(found.tree))
 
 
 def _draw(found: Parse, path: Path) -> None:
     from dragoman.system.atomic_files import atomic_write
-    from dragoman.trees.drawing import tree_svg
+    from dragoman.trees.drawing import draw_tree_svg
 
     path.parent.mkdir(parents=True, exist_ok=True)
-    atomic_write(path, tree_svg(found.tree))
+    atomic_write(path, draw_tree_svg(found.tree))

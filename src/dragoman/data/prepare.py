@@ -163,8 +163,8 @@ def prepare(
         processes = available_cores() if workers is None else workers
         encoder = ChunkEncoder(tokenizer, config)
         with (
-            _writer(directory / "train", tokenizer) as train_writer,
-            _writer(directory / "valid", tokenizer) as valid_writer,
+            _open_writer(directory / "train", tokenizer) as train_writer,
+            _open_writer(directory / "valid", tokenizer) as valid_writer,
         ):
             known: set[int] = set()
             outside: list[str] = []
@@ -436,7 +436,7 @@ def _encode_chunks(
     corpus: Corpus, encoder: ChunkEncoder, workers: int
 ) -> Iterator[tuple[list[Pair], EncodedChunk]]:
     """Yield the corpus in chunks with their encoding, in order."""
-    chunks = _chunks(corpus)
+    chunks = _cut_chunks(corpus)
     first = list(islice(chunks, 2))
     if len(first) < 2:
         workers = 0  # starting processes would take longer
@@ -452,7 +452,7 @@ def _encode_chunks(
             yield waiting.popleft(), encoded
 
 
-def _chunks(pairs: Iterable[Pair]) -> Iterator[list[Pair]]:
+def _cut_chunks(pairs: Iterable[Pair]) -> Iterator[list[Pair]]:
     chunk: list[Pair] = []
     characters = 0
     for pair in pairs:
@@ -465,7 +465,7 @@ def _chunks(pairs: Iterable[Pair]) -> Iterator[list[Pair]]:
         yield chunk
 
 
-def _writer(directory: Path, tokenizer: Tokenizer) -> StoreWriter:
+def _open_writer(directory: Path, tokenizer: Tokenizer) -> StoreWriter:
     return StoreWriter(directory, vocabulary=len(tokenizer), tokenizer=tokenizer.fingerprint)
 
 

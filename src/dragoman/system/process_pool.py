@@ -77,7 +77,11 @@ class _Worker:
 
     def __init__(self, setup: bytes) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-c", "from dragoman.system.process_pool import _serve; _serve()"],
+            [
+                sys.executable,
+                "-c",
+                "from dragoman.system.process_pool import _run_worker; _run_worker()",
+            ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "OMP_NUM_THREADS": "1"},
@@ -114,7 +118,7 @@ class _Worker:
                 pipe.close()
 
 
-def _serve() -> None:
+def _run_worker() -> None:
     """Be a worker: read a function, then answer each argument with a result until the pipe ends."""
     inbox, outbox = sys.stdin.buffer, os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # nothing else may write to the pipe
@@ -127,12 +131,12 @@ def _serve() -> None:
                 function = function or pickle.loads(setup)
                 answer = (True, function(argument))
             except Exception as error:
-                answer = (False, _portable(error))
+                answer = (False, _make_portable(error))
             _send(outbox, answer)
     os._exit(0)  # nobody is left to tell of what could not be sent
 
 
-def _portable(error: Exception) -> Exception:
+def _make_portable(error: Exception) -> Exception:
     """Return the error as another process can raise it, with a traceback if it is unexpected."""
     try:
         pickle.loads(pickle.dumps(error))

@@ -28,14 +28,14 @@ class SignalCatcher:
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():  # no other may handle signals
-            self._before = {number: signal.signal(number, self._note) for number in SIGNALS}
+            self._before = {number: signal.signal(number, self._catch) for number in SIGNALS}
         return self
 
     def __exit__(self, *error: object) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
-    def _note(self, number: int, frame: FrameType | None) -> None:
+    def _catch(self, number: int, frame: FrameType | None) -> None:
         if number in self.caught:
             raise KeyboardInterrupt
         self.caught.append(number)

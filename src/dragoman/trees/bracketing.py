@@ -60,7 +60,7 @@ def _read(
             continue
         lost = False
         if ends_trees and reader.open and line.startswith("("):
-            _report(on_error, _unclosed(name, reader.open))
+            _handle_error(on_error, _unclosed_error(name, reader.open))
             reader = _Reader()
         if not reader.open:
             since.clear()
@@ -71,7 +71,9 @@ def _read(
         try:
             yield from reader.trees(line, number)
         except _MalformedError as error:
-            _report(on_error, DataError(f"{name}, line {number}, column {error.column}: {error}"))
+            _handle_error(
+                on_error, DataError(f"{name}, line {number}, column {error.column}: {error}")
+            )
             reader, lost = _Reader(), True
     if reader.open:
         if len(since) > 1 and not ends_trees:  # a lost bracket must not cost all that follows
@@ -79,7 +81,7 @@ def _read(
             since[0] = (since[0][0], " " * before + since[0][1][before:])
             yield from _read(since, name, on_error, ends_trees=True)
         else:
-            _report(on_error, _unclosed(name, reader.open))
+            _handle_error(on_error, _unclosed_error(name, reader.open))
 
 
 class _MalformedError(Exception):
@@ -109,7 +111,7 @@ class _Reader:
             tree: Tree
             label, word, other = token.groups()
             if self.word and other != ")":
-                raise _MalformedError(token, _beside_a_word(open_[-1], self.word, other))
+                raise _MalformedError(token, _second_item_message(open_[-1], self.word, other))
             if word:
                 tree = _read_leaf(label, word)
             elif other is None:
@@ -124,7 +126,7 @@ class _Reader:
                     open_[-1] = open_[-1]._replace(label=_read_label(other))
                 continue
             else:
-                raise _MalformedError(token, _outside_a_leaf(open_, other))
+                raise _MalformedError(token, _stray_word_message(open_, other))
             if open_:
                 open_[-1].children.append(tree)
             else:
@@ -137,7 +139,7 @@ class _Reader:
         if children:
             return Node(label, tuple(children))
         if not self.word:
-            raise _MalformedError(token, _hollow(label))
+            raise _MalformedError(token, _empty_bracket_message(label))
         leaf = Leaf(label, _read_word(self.word))
         self.word = ""
         return leaf
@@ -269,7 +271,7 @@ def _write_label(label: str) -> str:
     return re.sub(r"[\\()]", lambda match: _LABEL_ESCAPES[match[0]], label)
 
 
-def _beside_a_word(leaf: _Open, word: str, other: str | None) -> str:
+def _second_item_message(leaf: _Open, word: str, other: str | None) -> str:
     if other:
         return (
             f"two words, '{word}' and '{other}', in one bracket; each has its own, as in "
@@ -281,7 +283,7 @@ def _beside_a_word(leaf: _Open, word: str, other: str | None) -> str:
     )
 
 
-def _outside_a_leaf(open_: list[_Open], word: str) -> str:
+def _stray_word_message(open_: list[_Open], word: str) -> str:
     if open_:
         return f"the word '{word}' stands beside constituents; give it a tag, as in (XX {word})"
     return (
@@ -290,7 +292,7 @@ def _outside_a_leaf(open_: list[_Open], word: str) -> str:
     )
 
 
-def _hollow(label: str) -> str:
+def _empty_bracket_message(label: str) -> str:
     if not label:
         return "an empty bracket; remove it"
     return (
@@ -298,7 +300,7 @@ def _hollow(label: str) -> str:
     )
 
 
-def _unclosed(name: str, open_: list[_Open]) -> DataError:
+def _unclosed_error(name: str, open_: list[_Open]) -> DataError:
     more = len(open_) - 1
     what = f"this bracket and {more} in it are" if more else "this bracket is"
     return DataError(
@@ -307,7 +309,7 @@ def _unclosed(name: str, open_: list[_Open]) -> DataError:
     )
 
 
-def _report(on_error: Callable[[DataError], None] | None, error: DataError) -> None:
+def _handle_error(on_error: Callable[[DataError], None] | None, error: DataError) -> None:
     if on_error is None:
         raise error from None
     on_error(error)

@@ -15,13 +15,13 @@ from rich.cells import cell_len
 
 from dragoman.trees.tree import Leaf, Node, Tree, leaves
 
-__all__ = ["tree_svg", "tree_text"]
+__all__ = ["draw_tree", "draw_tree_svg"]
 
 # What would move a terminal's cursor, or may not stand in XML.
 _UNPRINTABLE: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]")
 
 
-def tree_text(tree: Tree, width: int = 100) -> str:
+def draw_tree(tree: Tree, width: int = 100) -> str:
     """Draw a tree for a terminal of so many columns.
 
     Where it fits, the root is above and the sentence is the last line. Where not, the root is at
@@ -31,7 +31,7 @@ def tree_text(tree: Tree, width: int = 100) -> str:
     return _draw_downwards(boxes) if boxes[0].width <= width else _draw_sideways(tree, width)
 
 
-def tree_svg(tree: Tree) -> str:
+def draw_tree_svg(tree: Tree) -> str:
     """Draw a tree as an SVG file: labels above their children, the words on one line below.
 
     The picture has a ground of its own, light or dark as its viewer prefers. The same tree is

@@ -113,7 +113,7 @@ class ActionGrammar(ABC):
         """Return which kinds, and the end, may follow: booleans, in one dimension more."""
 
 
-class Brackets(ActionGrammar):
+class BracketsGrammar(ActionGrammar):
     """Name a constituent before its children: from the top down."""
 
     def depth_change(self, kind: int) -> int:
@@ -130,7 +130,7 @@ class Brackets(ActionGrammar):
         return self._xp.stack([word, open_, close, end], -1)
 
 
-class InOrder(Brackets):
+class InOrderGrammar(BracketsGrammar):
     """Name a constituent after its first child."""
 
     def __init__(self, bounds: Bounds, words: int, xp: Any, **where: Any) -> None:
@@ -155,7 +155,7 @@ class InOrder(Brackets):
         return self._xp.stack([word, open_, close, end], -1)
 
 
-class BottomUp(ActionGrammar):
+class BottomUpGrammar(ActionGrammar):
     """Name a constituent after its children, with how many they are."""
 
     def __init__(self, bounds: Bounds, words: int, xp: Any, **where: Any) -> None:
@@ -184,8 +184,8 @@ class BottomUp(ActionGrammar):
 
 
 ACTION_GRAMMARS: Final[dict[str, type[ActionGrammar]]] = {
-    "brackets": Brackets,
-    "in-order": InOrder,
-    "bottom-up": BottomUp,
+    "brackets": BracketsGrammar,
+    "in-order": InOrderGrammar,
+    "bottom-up": BottomUpGrammar,
 }
 """The grammar of each order of actions, by the order's name."""

@@ -38,7 +38,7 @@ __all__ = [
     "Actions",
     "Bounds",
     "Linearisation",
-    "linearisation",
+    "get_linearisation",
     "merges_table",
 ]
 
@@ -323,7 +323,7 @@ LINEARISATIONS: Final[dict[str, type[Linearisation]]] = {
 """All orders of actions, by name."""
 
 
-def linearisation(name: str, *, tags: bool = True) -> Linearisation:
+def get_linearisation(name: str, *, tags: bool = True) -> Linearisation:
     """Return the order of this name."""
     if name not in LINEARISATIONS:
         raise ConfigError(
@@ -420,5 +420,5 @@ class Actions:
     @classmethod
     def from_data(cls, data: dict[str, Any]) -> Actions:
         """Make the actions from what `to_data` gave."""
-        order = linearisation(data["linearisation"], tags=data["tags"])
+        order = get_linearisation(data["linearisation"], tags=data["tags"])
         return cls(order, tuple(data["names"]), data["longest_chain"])

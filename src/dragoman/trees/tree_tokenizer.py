@@ -27,7 +27,7 @@ from dragoman.text.special_tokens import FIRST_PIECE
 from dragoman.text.tokenizer import Kind, Tokenizer, read_tokenizer_settings
 from dragoman.trees.bracketing import parse_tree, write_tree
 from dragoman.trees.cleaning import collapse_unary, restore_unary
-from dragoman.trees.linearization import WORD, Actions, linearisation
+from dragoman.trees.linearization import WORD, Actions, get_linearisation
 from dragoman.trees.tree import Tree, leaves
 
 __all__ = ["TreeTokenizer", "load_tokenizer"]
@@ -75,7 +75,7 @@ class TreeTokenizer(Tokenizer):
         trees: TreesConfig,
     ) -> TreeTokenizer:
         """Take the actions from the trees and learn pieces from the sentences; reads them twice."""
-        order = linearisation(trees.linearization, tags=trees.tags)
+        order = get_linearisation(trees.linearization, tags=trees.tags)
         actions = Actions.build(
             order, (order.encode(_read_tree(pair[1], trees.collapse_unary)) for pair in pairs)
         )

@@ -15,7 +15,7 @@ from dragoman.models import Model, Rows, build
 from dragoman.search import SamplingOptions, SearchOptions, beam_search, greedy_search, sample
 from dragoman.search.constraints.tree_grammar import TreeConstraint
 from dragoman.text.special_tokens import BOS, EOS, PAD, UNK
-from dragoman.trees.linearization import END, LINEARISATIONS, WORD, Actions, linearisation
+from dragoman.trees.linearization import END, LINEARISATIONS, WORD, Actions, get_linearisation
 from dragoman.trees.tree import leaves
 
 NAMES = list(LINEARISATIONS)
@@ -24,7 +24,7 @@ FIRST, VOCABULARY = 9, 30
 
 def vocabulary(name: str, chain: int, arities: tuple[int, ...] = (1, 2, 3, 5)) -> Actions:
     """Two tags, two labels."""
-    order = linearisation(name)
+    order = get_linearisation(name)
     if name == "bottom-up":
         makes = [f"){label}/{arity}" for arity in arities for label in "AB"]
         return Actions(order, ("_x", *makes, "_y"), chain)

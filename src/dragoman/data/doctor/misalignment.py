@@ -198,14 +198,14 @@ def locate_misalignment(
     left, right = [_features(text) for text in sources], [_features(text) for text in targets]
 
     def scores(offset: int) -> npt.NDArray[np.float64]:
-        return _along(
+        return _diagonal(
             lambda i, j: _likeness(left[i], right[j], ratio), len(left), len(right), offset
         )
 
     straight = scores(0)
     found = []
     for offset in {*range(-_OFFSETS, _OFFSETS + 1), difference} - {0}:
-        place = _best_place(straight, scores(offset))
+        place = _best_split(straight, scores(offset))
         if place.gain > (_SURE if to_the_end and offset == difference else _UNSURE):
             found.append((place.gain, place.line, offset))
     if not found:
@@ -213,17 +213,17 @@ def locate_misalignment(
     _, line, offset = max(found)
     # Now that it is known what goes with what, words can tell the line more exactly.
     likeness = _lexicon(sources, targets, line, offset)
-    straight = straight + _along(likeness, len(left), len(right), 0)
-    shifted = scores(offset) + _along(likeness, len(left), len(right), offset)
-    return Misalignment(_best_place(straight, shifted).line + 1, offset)
+    straight = straight + _diagonal(likeness, len(left), len(right), 0)
+    shifted = scores(offset) + _diagonal(likeness, len(left), len(right), offset)
+    return Misalignment(_best_split(straight, shifted).line + 1, offset)
 
 
-class _Place(NamedTuple):
+class _Split(NamedTuple):
     line: int
     gain: float
 
 
-def _along(
+def _diagonal(
     likeness: Callable[[int, int], float], height: int, width: int, offset: int
 ) -> npt.NDArray[np.float64]:
     """Return the likeness of each source line with the target line `offset` further on."""
@@ -232,11 +232,11 @@ def _along(
     )
 
 
-def _best_place(straight: npt.NDArray[np.float64], shifted: npt.NDArray[np.float64]) -> _Place:
+def _best_split(straight: npt.NDArray[np.float64], shifted: npt.NDArray[np.float64]) -> _Split:
     """Return the line until which "straight", and from which "shifted", explains the most."""
     gains = np.concatenate([np.cumsum((shifted - straight)[::-1])[::-1], [0.0]])
     line = int(np.argmax(gains))
-    return _Place(line, float(gains[line]))
+    return _Split(line, float(gains[line]))
 
 
 def _lexicon(
