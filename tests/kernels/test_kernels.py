@@ -255,7 +255,7 @@ def test_adam_is_torchs(decay: float, device: torch.device) -> None:
     weights = torch.randn(3500, device=device)
     theirs = [weights[:3000].clone().requires_grad_(), weights[3000:].clone().requires_grad_()]
     groups = [{"params": [t], "weight_decay": d} for t, d in zip(theirs, (decay, 0.0), strict=True)]
-    reference_mask = torch.optim.AdamW(groups, betas=(0.9, 0.98), eps=1e-9)
+    theirs_adam = torch.optim.AdamW(groups, betas=(0.9, 0.98), eps=1e-9)
     moments = torch.zeros_like(weights), torch.zeros_like(weights)
     rounded = torch.empty(3200, dtype=torch.bfloat16, device=device)
     steps = torch.zeros((), device=device)
@@ -263,9 +263,9 @@ def test_adam_is_torchs(decay: float, device: torch.device) -> None:
         gradients = torch.randn_like(weights)
         for group, gradient in zip(theirs, gradients.split([3000, 500]), strict=True):
             group.grad = gradient / 2.5
-        for group in reference_mask.param_groups:
+        for group in theirs_adam.param_groups:
             group["lr"] = 0.01 * step
-        reference_mask.step()
+        theirs_adam.step()
         steps += 1
         before = weights.clone()
         for skip in (1.0, 0.0):

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from dragoman.config import Config, ModelConfig
 from dragoman.data.prepare import prepare
-from dragoman.data.readers.parallel import corpus
+from dragoman.data.readers.parallel import open_parallel_corpus
 from dragoman.models import Rows, build, count_parameters
 from dragoman.models.feed_forward import aligned_source_positions
 from dragoman.training.run import train
@@ -132,7 +132,7 @@ def test_it_learns_a_dictionary_but_no_word_order(tiny: Config, tmp_path: Path) 
             "".join(" ".join(word[::-1] for word in s[::order]) + "\n" for s in sources),
             encoding="utf-8",
         )
-        data = prepare(corpus([source, target]), home / "data", tiny, workers=0)
+        data = prepare(open_parallel_corpus([source, target]), home / "data", tiny, workers=0)
         train(tiny.overridden(changes), data.path, run=home / "run", quiet=True)
         lines = (home / "run" / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
         (found[order],) = [line for line in map(json.loads, lines) if line["kind"] == "valid"]

@@ -7,7 +7,7 @@ import pytest
 from dragoman.errors import ConfigError
 from dragoman.search import SearchOptions, beam_search, diverse_search, search
 
-from .toy import Toy, sources
+from .toy_model import Toy, sources
 
 
 def test_without_a_penalty_every_group_finds_the_same() -> None:

@@ -11,7 +11,7 @@ from dragoman.models.api import Rows
 from dragoman.search import SamplingOptions, SearchOptions, greedy_search, length_penalty, sample
 from dragoman.search.sampling import draw
 
-from .toy import FIRST, Toy, exhaustive, only, sources
+from .toy_model import FIRST, Toy, exhaustive, only, sources
 
 
 def _frequencies(probs: list[float], options: SamplingOptions, draws: int = 20_000) -> list[float]:

@@ -1,8 +1,8 @@
 """Attention within the sentences of packed rows.
 
 Rows hold several sentences, one after another, so the keys a block of queries may see lie close
-together: a program is told where they begin and end and visits only those. Padding sees nothing,
-and what it gives is 0.
+together: a program reads where they begin and end and visits only those. Padding attends to
+nothing, and its result is 0.
 """
 
 # R rows, T queries and S keys of a row, H heads, K query/key width, V value width
@@ -22,24 +22,24 @@ from dragoman.kernels.dropout import drop_threshold, dropout_state, keep_mask
 __all__ = ["SentenceSpans", "attend"]
 
 BLOCK = 64
-"""Queries (or, for their gradients, keys) that a program has."""
+"""A program has so many queries (or, for their gradients, keys)."""
 STEP = 32
-"""Keys (or queries) that it visits at a time."""
+"""It visits so many keys (or queries) at a time."""
 
 
 class SentenceSpans:
-    """Where the sentences of packed queries and keys lie; made once and used by all layers."""
+    """Tell where the sentences of packed queries and keys lie; all layers share one."""
 
     def __init__(self, query_segments_RT: Tensor, key_segments_RS: Tensor) -> None:
         self.queries, self.keys = query_segments_RT.contiguous(), key_segments_RS.contiguous()
         self.of_queries = _spans(self.queries, self.keys)
-        """R blocks 2: where the keys that a block of queries may see begin and end."""
+        """R blocks 2: the keys that a block of queries may attend to begin and end here."""
         self.of_keys = _spans(self.keys, self.queries)
-        """The same for a block of keys."""
+        """R blocks 2: the queries that may attend to a block of keys begin and end here."""
 
 
 def _spans(own_RT: Tensor, other_RS: Tensor) -> Tensor:
-    """Where the sentences of each block of `own` begin and end in `other`, R blocks 2."""
+    """Return where the sentences of each block of `own` begin and end in `other`, R blocks 2."""
     (R, T), S = own_RT.shape, other_RS.shape[1]
     blocks = triton.cdiv(T, BLOCK)
     spans = torch.empty(R, blocks, 2, dtype=torch.int32, device=own_RT.device)
@@ -52,7 +52,7 @@ def _spans(own_RT: Tensor, other_RS: Tensor) -> Tensor:
 def attend(
     queries: Tensor,
     keys_values: Tensor | None,
-    sentences: SentenceSpans,
+    spans: SentenceSpans,
     *,
     heads: int,
     d_k: int,
@@ -60,19 +60,19 @@ def attend(
     window: int = 0,
     dropout: float = 0.0,
 ) -> Tensor:
-    """softmax(QKᵀ/√d_k)V within each sentence, R T (H·V).
+    """Return softmax(QKᵀ/√d_k)V within each sentence, R T (H·V).
 
     `queries` is R T (H·K) and `keys_values` R S (H·K + H·V); in self-attention `queries` holds
     queries, keys and values, R T (H·K + H·K + H·V), and `keys_values` is None.
     """
-    out: Tensor = _Attention.apply(
-        queries, keys_values, sentences, heads, d_k, causal, window, dropout
-    )
+    out: Tensor = _Attention.apply(queries, keys_values, spans, heads, d_k, causal, window, dropout)
     return out
 
 
-def _parts(a: Tensor, b: Tensor | None, heads: int, d_k: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Q, K and V as views of what holds them."""
+def _split_projection(
+    a: Tensor, b: Tensor | None, heads: int, d_k: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return Q, K and V as views of what holds them."""
     wide = heads * d_k
     keys_values = a[..., wide:] if b is None else b
     return a[..., :wide], keys_values[..., :wide], keys_values[..., wide:]
@@ -84,21 +84,21 @@ class _Attention(torch.autograd.Function):
         ctx: Any,
         queries: Tensor,
         keys_values: Tensor | None,
-        sentences: SentenceSpans,
+        spans: SentenceSpans,
         heads: int,
         d_k: int,
         causal: bool,
         window: int,
         dropout: float,
     ) -> Tensor:
-        q, k, v = _parts(queries, keys_values, heads, d_k)
+        q, k, v = _split_projection(queries, keys_values, heads, d_k)
         (R, T, _), S, d_v = q.shape, k.shape[1], v.shape[-1] // heads
-        source = dropout_state(q.device)
-        site = source.next_site() if dropout else 0
+        state = dropout_state(q.device)
+        site = state.next_site() if dropout else 0
         out = torch.empty(R, T, heads * d_v, dtype=q.dtype, device=q.device)
         scale_RHT = torch.empty(R, heads, T, dtype=torch.float32, device=q.device)
-        ctx.sentences = sentences
-        ctx.numbers = (source.words, site, drop_threshold(dropout), 1 / (1 - dropout), d_k**-0.5)
+        ctx.spans = spans
+        ctx.numbers = (state.words, site, drop_threshold(dropout), 1 / (1 - dropout), d_k**-0.5)
         ctx.settings = {
             "HEADS": heads,
             "D_K": d_k,
@@ -112,7 +112,7 @@ class _Attention(torch.autograd.Function):
             "num_stages": 2,
         }
         attention_forward[(triton.cdiv(T, BLOCK), R * heads)](
-            *(q, k, v, out, scale_RHT, sentences.queries, sentences.keys, sentences.of_queries),
+            *(q, k, v, out, scale_RHT, spans.queries, spans.keys, spans.of_queries),
             *(T, S, *q.stride()[:2], *k.stride()[:2], *v.stride()[:2], *ctx.numbers),
             **ctx.settings,
         )
@@ -123,22 +123,22 @@ class _Attention(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         d_out = gradients[0].contiguous()
         queries, keys_values, out, scale_RHT = ctx.saved_tensors
-        heads, d_k, lie = ctx.settings["HEADS"], ctx.settings["D_K"], ctx.sentences
-        q, k, v = _parts(queries, keys_values, heads, d_k)
+        heads, d_k, spans = ctx.settings["HEADS"], ctx.settings["D_K"], ctx.spans
+        q, k, v = _split_projection(queries, keys_values, heads, d_k)
         (R, T, _), S = q.shape, k.shape[1]
         d_queries = torch.empty_like(queries)
         d_keys_values = None if keys_values is None else torch.empty_like(keys_values)
-        gradient_q, gradient_k, gradient_v = _parts(d_queries, d_keys_values, heads, d_k)
+        gradient_q, gradient_k, gradient_v = _split_projection(d_queries, d_keys_values, heads, d_k)
         delta_RHT = torch.empty_like(scale_RHT)
         strides = (*q.stride()[:2], *k.stride()[:2], *v.stride()[:2])
         attention_backward_queries[(triton.cdiv(T, BLOCK), R * heads)](
             *(q, k, v, out, d_out, gradient_q, scale_RHT, delta_RHT),
-            *(lie.queries, lie.keys, lie.of_queries, T, S, *strides, *ctx.numbers),
+            *(spans.queries, spans.keys, spans.of_queries, T, S, *strides, *ctx.numbers),
             **ctx.settings,
         )
         attention_backward_keys[(triton.cdiv(S, BLOCK), R * heads)](
             *(q, k, v, d_out, gradient_k, gradient_v, scale_RHT, delta_RHT),
-            *(lie.queries, lie.keys, lie.of_keys, T, S, *strides, *ctx.numbers),
+            *(spans.queries, spans.keys, spans.of_keys, T, S, *strides, *ctx.numbers),
             **ctx.settings,
         )
         return d_queries, d_keys_values, *[None] * 6
@@ -149,14 +149,14 @@ LOG2_E = tl.constexpr(math.log2(math.e))
 
 @triton.jit
 def attention_spans(own, other, spans, T, S, BLOCK: tl.constexpr, LENGTH: tl.constexpr):
-    """One block of one row; padding, which is segment 0, counts nowhere."""
+    """Find the span of one block of one row; padding, which is segment 0, counts nowhere."""
     row = tl.program_id(1)
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    mine = tl.load(own + row * T + at, mask=at < T, other=0)
-    first = tl.min(tl.where(mine > 0, mine, 2147483647))
+    segment = tl.load(own + row * T + at, mask=at < T, other=0)
+    first = tl.min(tl.where(segment > 0, segment, 2147483647))
     there = tl.arange(0, LENGTH)
-    theirs = tl.load(other + row * S + there, mask=there < S, other=0)
-    inside = (theirs >= first) & (theirs <= tl.max(mine))
+    other_segment = tl.load(other + row * S + there, mask=there < S, other=0)
+    inside = (other_segment >= first) & (other_segment <= tl.max(segment))
     span = spans + (row * tl.num_programs(0) + tl.program_id(0)) * 2
     tl.store(span, tl.min(tl.where(inside, there, S)))
     tl.store(span + 1, tl.max(tl.where(inside, there + 1, 0)))
@@ -164,7 +164,7 @@ def attention_spans(own, other, spans, T, S, BLOCK: tl.constexpr, LENGTH: tl.con
 
 @triton.jit
 def _visible(query, key, query_segment, key_segment, CAUSAL: tl.constexpr, WINDOW: tl.constexpr):
-    """Which of the keys each query may see; all four broadcast against each other."""
+    """Return which keys each query may attend to; all four broadcast against each other."""
     seen = (query_segment == key_segment) & (query_segment > 0)
     if CAUSAL:
         seen = seen & (key <= query)
@@ -174,8 +174,8 @@ def _visible(query, key, query_segment, key_segment, CAUSAL: tl.constexpr, WINDO
 
 
 @triton.jit
-def _element(pair, query, key, T, S):
-    """The number of a weight among all, for its dropout."""
+def _weight_number(pair, query, key, T, S):
+    """Return the number of an attention weight among all, for its dropout."""
     return ((pair * T + query) * S + key).to(tl.uint32)
 
 
@@ -188,7 +188,7 @@ def attention_forward(
     CAUSAL: tl.constexpr, WINDOW: tl.constexpr, DROPOUT: tl.constexpr,
     BLOCK: tl.constexpr, STEP: tl.constexpr,
 ):  # fmt: skip
-    """A block of queries of one head: their values, and log2 Σ exp of their scores."""
+    """Attend with a block of queries of one head; also write log2 Σ exp of their scores."""
     pair = tl.program_id(1)
     row, head = pair // HEADS, pair % HEADS
     query = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
@@ -203,7 +203,7 @@ def attention_forward(
     q = tl.load(q_at_block, mask=there[:, None], other=0.0)
     highest = tl.full([BLOCK], -float("inf"), tl.float32)
     total = tl.zeros([BLOCK], tl.float32)
-    gathered = tl.zeros([BLOCK, D_V], tl.float32)
+    weighted = tl.zeros([BLOCK, D_V], tl.float32)
     for start in range(begin // STEP * STEP, end, STEP):
         key = start + tl.arange(0, STEP)
         inside = key < S
@@ -222,18 +222,18 @@ def attention_forward(
         shrink = tl.exp2(highest - base)
         total = total * shrink + tl.sum(weight, 1)
         if DROPOUT:
-            index = _element(pair, query[:, None], key[None, :], T, S)
+            index = _weight_number(pair, query[:, None], key[None, :], T, S)
             weight = tl.where(keep_mask(words, site, index, limit), weight * inverse_keep, 0.0)
         v_at_block = v_in + row * v_row + key[:, None] * v_at + head * D_V + wide_v[None, :]
         v = tl.load(v_at_block, mask=inside[:, None], other=0.0)
-        gathered = gathered * shrink[:, None]
-        gathered += tl.dot(weight.to(v.dtype), v, input_precision="ieee")
+        weighted = weighted * shrink[:, None]
+        weighted += tl.dot(weight.to(v.dtype), v, input_precision="ieee")
         highest = now
-    blind = total == 0.0
-    total = tl.where(blind, 1.0, total)
+    nothing_seen = total == 0.0
+    total = tl.where(nothing_seen, 1.0, total)
     out_at = out + (row * T + query[:, None]) * (HEADS * D_V) + head * D_V + wide_v[None, :]
-    tl.store(out_at, (gathered / total[:, None]).to(out.dtype.element_ty), mask=there[:, None])
-    scale = tl.where(blind, float("inf"), highest + tl.log2(total))
+    tl.store(out_at, (weighted / total[:, None]).to(out.dtype.element_ty), mask=there[:, None])
+    scale = tl.where(nothing_seen, float("inf"), highest + tl.log2(total))
     tl.store(scales + pair * T + query, scale, mask=there)
 
 
@@ -246,7 +246,7 @@ def attention_backward_queries(
     CAUSAL: tl.constexpr, WINDOW: tl.constexpr, DROPOUT: tl.constexpr,
     BLOCK: tl.constexpr, STEP: tl.constexpr,
 ):  # fmt: skip
-    """A block of queries of one head: their gradient, and the row sums the keys will need."""
+    """Compute the gradient of a block of queries of one head, and row sums that the keys need."""
     pair = tl.program_id(1)
     row, head = pair // HEADS, pair % HEADS
     query = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
@@ -282,7 +282,7 @@ def attention_backward_queries(
         weight = tl.where(seen, tl.exp2(score - scale[:, None]), 0.0)
         d_weight = tl.dot(d_result, tl.trans(v), input_precision="ieee")
         if DROPOUT:
-            index = _element(pair, query[:, None], key[None, :], T, S)
+            index = _weight_number(pair, query[:, None], key[None, :], T, S)
             d_weight = tl.where(keep_mask(words, site, index, limit), d_weight * inverse_keep, 0.0)
         d_score = weight * (d_weight - delta[:, None])
         gradient += tl.dot(d_score.to(k.dtype), k, input_precision="ieee")
@@ -298,7 +298,7 @@ def attention_backward_keys(
     CAUSAL: tl.constexpr, WINDOW: tl.constexpr, DROPOUT: tl.constexpr,
     BLOCK: tl.constexpr, STEP: tl.constexpr,
 ):  # fmt: skip
-    """A block of keys and values of one head: their gradients. Scores are held keys × queries."""
+    """Compute gradients of a block of keys and values of one head; scores are keys × queries."""
     pair = tl.program_id(1)
     row, head = pair // HEADS, pair % HEADS
     key = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
@@ -334,7 +334,7 @@ def attention_backward_keys(
         d_weight = tl.dot(v, tl.trans(d_result), input_precision="ieee")
         dropped = weight
         if DROPOUT:
-            index = _element(pair, query[None, :], key[:, None], T, S)
+            index = _weight_number(pair, query[None, :], key[:, None], T, S)
             keep = keep_mask(words, site, index, limit)
             d_weight = tl.where(keep, d_weight * inverse_keep, 0.0)
             dropped = tl.where(keep, weight * inverse_keep, 0.0)

@@ -1,4 +1,4 @@
-"""Dropout masks that are recomputed instead of stored.
+"""Dropout masks that the backward pass computes again instead of storing them.
 
 Whether an element is kept is a hash of where it is, of which dropout of the step it belongs to and
 of two random words on the device. The backward pass hashes again. The words are written before each
@@ -27,56 +27,56 @@ __all__ = [
 
 @dataclass(slots=True)
 class DropoutState:
-    """Where the masks of one device come from."""
+    """Hold what the masks of one device are made from."""
 
     words: Tensor
-    """Two random 32-bit words, int32."""
+    """These are two random 32-bit words, int32."""
     site: int = 0
-    """How many masks have been drawn with these words: each has its own."""
+    """So many masks have been drawn with these words: each has its own number."""
 
     def next_site(self) -> int:
-        """The number of the next mask."""
+        """Return the number of the next mask."""
         self.site += 1
         return self.site
 
 
-_NOISES: dict[torch.device, DropoutState] = {}
+_STATES: dict[torch.device, DropoutState] = {}
 
 
 def dropout_state(device: torch.device) -> DropoutState:
-    """The noise of a device, seeded from torch's generator when first asked for."""
+    """Return the state of a device, seeded from torch's generator on first use."""
     if device.type == "cuda" and device.index is None:
         device = torch.device("cuda", torch.cuda.current_device())
-    if device not in _NOISES:
+    if device not in _STATES:
         words = torch.empty(2, dtype=torch.int32, device=device)
-        _NOISES[device] = DropoutState(words.copy_(_words(torch.initial_seed())))
-    return _NOISES[device]
+        _STATES[device] = DropoutState(words.copy_(_words(torch.initial_seed())))
+    return _STATES[device]
 
 
 def seed_dropout(device: torch.device, *numbers: int) -> None:
-    """Draw the masks from here on as a function of the numbers alone; does not wait."""
+    """Make later masks a function of these numbers alone; this does not wait for the device."""
     value = 0
     for number in numbers:
         value = _mix_bits(value ^ _mix_bits(number))
-    here = dropout_state(device)
+    state = dropout_state(device)
     words = _words(value)
-    here.words.copy_(words.pin_memory() if device.type == "cuda" else words, non_blocking=True)
-    here.site = 0
+    state.words.copy_(words.pin_memory() if device.type == "cuda" else words, non_blocking=True)
+    state.site = 0
 
 
 def restart_dropout(device: torch.device) -> None:
-    """Count the masks of a device from the first again."""
+    """Number the masks of a device from the first again, with the same words."""
     dropout_state(device).site = 0
 
 
 def drop_threshold(rate: float) -> int:
-    """The hash below which an element is dropped."""
+    """Return the hash below which an element is dropped."""
     return min(round(rate * 2**32), 2**32 - 1)
 
 
 @triton.jit
 def keep_mask(words, site, index, limit):
-    """Whether the element at `index` (uint32) is kept: a 32-bit hash of it is at least `limit`."""
+    """Return whether elements at `index` (uint32) are kept: their hash is at least `limit`."""
     first = tl.load(words).to(tl.uint32, bitcast=True)
     second = tl.load(words + 1).to(tl.uint32, bitcast=True)
     x = index ^ (first + site.to(tl.uint32) * 2654435769)
@@ -89,7 +89,7 @@ def keep_mask(words, site, index, limit):
 
 
 def reference_mask(words: Tensor, site: int, count: int, rate: float) -> Tensor:
-    """What `keep_mask` says of the first `count` elements, in plain torch."""
+    """Return what `keep_mask` says of the first `count` elements, in plain torch."""
     full = 2**32 - 1
     first, second = (int(word) & full for word in words.tolist())
     x = torch.arange(count, dtype=torch.int64) ^ ((first + site * 2654435769) & full)
@@ -100,7 +100,7 @@ def reference_mask(words: Tensor, site: int, count: int, rate: float) -> Tensor:
 
 
 def _mix_bits(value: int) -> int:
-    """A 64-bit finaliser (splitmix64): every bit of the result hangs on every bit of the value."""
+    """Return splitmix64 of a value: every bit of the result depends on every bit of the value."""
     value = (value + 0x9E3779B97F4A7C15) % 2**64
     value = (value ^ (value >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
     value = (value ^ (value >> 27)) * 0x94D049BB133111EB % 2**64

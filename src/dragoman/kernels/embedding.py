@@ -1,4 +1,4 @@
-"""Pieces times √d_model, plus positions, then dropout, in one pass."""
+"""The embedding layer (§3.4): pieces times √d_model, plus positions, then dropout, in one pass."""
 
 # N positions of all rows, M model width
 
@@ -24,7 +24,7 @@ def embed(
     table: Tensor | None,
     dropout: float,
 ) -> Tensor:
-    """Dropout(weight[ids] · scale + table[positions]), … M; the table has no gradient."""
+    """Return Dropout(weight[ids] · scale + table[positions]), … M; the table has no gradient."""
     out: Tensor = _Embed.apply(ids, weight_VM, scale, positions, table, dropout)
     return out
 
@@ -42,9 +42,9 @@ class _Embed(torch.autograd.Function):
     ) -> Tensor:
         M = weight_VM.shape[1]
         out = weight_VM.new_empty(*ids.shape, M)
-        source = dropout_state(out.device)
-        site = source.next_site() if dropout else 0
-        numbers = (source.words, site, drop_threshold(dropout), scale / (1 - dropout))
+        state = dropout_state(out.device)
+        site = state.next_site() if dropout else 0
+        numbers = (state.words, site, drop_threshold(dropout), scale / (1 - dropout))
         embedding_forward[(ids.numel(),)](
             *(ids.contiguous(), weight_VM, positions.contiguous(), table, out, M, scale, *numbers),
             **{"TABLE": table is not None, "DROPOUT": dropout > 0},
@@ -73,7 +73,7 @@ def embedding_forward(
     ids, weight, positions, table, out, M, scale, words, site, limit, kept_scale,
     TABLE: tl.constexpr, DROPOUT: tl.constexpr, WIDTH: tl.constexpr,
 ):  # fmt: skip
-    """One position."""
+    """Embed one position."""
     row = tl.program_id(0)
     column = tl.arange(0, WIDTH)
     there = column < M
@@ -92,7 +92,7 @@ def embedding_forward(
 def embedding_backward(
     d_out, d_rows, size, words, site, limit, kept_scale, DROPOUT: tl.constexpr, BLOCK: tl.constexpr
 ):
-    """The gradient that passes the dropout and the scale."""
+    """Pass a gradient through the dropout and the scale."""
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     there = at < size
     d = tl.load(d_out + at, mask=there, other=0.0).to(tl.float32) * kept_scale

@@ -1,4 +1,4 @@
-"""max(0, xW1 + b1)W2 + b2, with the ReLU inside the first product and one pass for its gradient."""
+"""The feed-forward layer (§3.3), with the ReLU fused into the first product and its gradient."""
 
 # N positions, M model width, F inner width, P programs along the positions
 
@@ -19,7 +19,7 @@ __all__ = ["relu_feed_forward"]
 def relu_feed_forward(
     x: Tensor, inner: tuple[Tensor, Tensor], outer: tuple[Tensor, Tensor]
 ) -> Tensor:
-    """FFN(x) (eq. 2), … M from … M; `inner` and `outer` are a weight and its bias."""
+    """Return FFN(x) (eq. 2), … M of … M; `inner` and `outer` are a weight and its bias."""
     out: Tensor = _FeedForward.apply(x, *inner, *outer)
     return out
 
@@ -42,16 +42,16 @@ class _FeedForward(torch.autograd.Function):
         d_w2 = d_NM.t() @ hidden_NF
         d_b1 = relu_backward(d_hidden_NF, hidden_NF)
         d_x = (d_hidden_NF @ w1_FM).view(gradients[0].shape)
-        return d_x, d_hidden_NF.t() @ x_NM, d_b1, d_w2, _columns(d_NM, None)
+        return d_x, d_hidden_NF.t() @ x_NM, d_b1, d_w2, _sum_columns(d_NM, None)
 
 
 def relu_backward(d_hidden_NF: Tensor, hidden_NF: Tensor) -> Tensor:
-    """Pass the gradient where the ReLU was open, in place; its sum over positions, F."""
-    return _columns(d_hidden_NF, hidden_NF)
+    """Clear the gradient in place where the ReLU was 0, and return its sum over positions, F."""
+    return _sum_columns(d_hidden_NF, hidden_NF)
 
 
-def _columns(x_NF: Tensor, gate_NF: Tensor | None) -> Tensor:
-    """The sum over positions, F; with a gate, x is first cleared in place where that is 0."""
+def _sum_columns(x_NF: Tensor, gate_NF: Tensor | None) -> Tensor:
+    """Return the sum over positions, F; with a gate, first clear x in place where that is 0."""
     N, F = x_NF.shape
     ROWS, COLUMNS = 16, 128
     P = max(1, min(128, N // (4 * ROWS)))
@@ -67,7 +67,7 @@ def _columns(x_NF: Tensor, gate_NF: Tensor | None) -> Tensor:
 def feed_forward_columns(
     x, gate, partial, N, F, GATE: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr
 ):
-    """Some columns of every P-th group of positions."""
+    """Sum some columns of every P-th group of positions."""
     column = tl.program_id(0) * COLUMNS + tl.arange(0, COLUMNS)
     total = tl.zeros([ROWS, COLUMNS], tl.float32)
     for start in range(tl.program_id(1) * ROWS, N, tl.num_programs(1) * ROWS):

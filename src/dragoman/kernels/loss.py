@@ -19,7 +19,7 @@ from torch import Tensor
 __all__ = ["project_and_score"]
 
 SLICE = 32_768
-"""Positions whose scores exist at one time."""
+"""So many positions have scores in memory at one time."""
 
 
 def project_and_score(
@@ -30,7 +30,7 @@ def project_and_score(
     smoothing: float,
     scale: Tensor,
 ) -> tuple[Tensor, Tensor]:
-    """Smoothed loss and negative log-likelihood, summed where `real`, times `scale`."""
+    """Return smoothed loss and negative log-likelihood, summed where `real`, times `scale`."""
     loss, nll = _ProjectAndScore.apply(features, weight_VM, outputs, real, smoothing, scale)
     return loss, nll
 
@@ -84,13 +84,13 @@ class _ProjectAndScore(torch.autograd.Function):
 
 @triton.jit
 def loss_scores(scores, outputs, real, sums, scales, N, V, wide, smoothing, BLOCK: tl.constexpr):
-    """The losses of one position, and its scores' gradient in their place."""
+    """Compute the losses of one position, and write its scores' gradient over them."""
     row = tl.program_id(0).to(tl.int64)
-    mine = scores + row * wide
+    own = scores + row * wide
     if tl.load(real + row) == 0:
         for start in range(0, V, BLOCK):
             at = start + tl.arange(0, BLOCK)
-            tl.store(mine + at, tl.zeros([BLOCK], scores.dtype.element_ty), mask=at < wide)
+            tl.store(own + at, tl.zeros([BLOCK], scores.dtype.element_ty), mask=at < wide)
         tl.store(sums + row, 0.0)
         tl.store(sums + N + row, 0.0)
     else:
@@ -99,7 +99,7 @@ def loss_scores(scores, outputs, real, sums, scales, N, V, wide, smoothing, BLOC
         plain = tl.zeros([BLOCK], tl.float32)
         for start in range(0, V, BLOCK):
             at = start + tl.arange(0, BLOCK)
-            score = tl.load(mine + at, mask=at < wide, other=0.0).to(tl.float32)
+            score = tl.load(own + at, mask=at < wide, other=0.0).to(tl.float32)
             score = tl.where(at < V, score, -float("inf"))
             now = tl.maximum(highest, tl.max(score))
             total = total * tl.exp(highest - now) + tl.exp(score - now)
@@ -107,15 +107,15 @@ def loss_scores(scores, outputs, real, sums, scales, N, V, wide, smoothing, BLOC
             highest = now
         norm = highest + tl.log(tl.sum(total))
         output = tl.load(outputs + row)
-        nll = norm - tl.load(mine + output).to(tl.float32)
+        nll = norm - tl.load(own + output).to(tl.float32)
         uniform = norm - tl.sum(plain) / V
         scale = tl.load(scales)
         tl.store(sums + row, ((1 - smoothing) * nll + smoothing * uniform) * scale)
         tl.store(sums + N + row, nll * scale)
         for start in range(0, V, BLOCK):
             at = start + tl.arange(0, BLOCK)
-            score = tl.load(mine + at, mask=at < wide, other=0.0).to(tl.float32)
+            score = tl.load(own + at, mask=at < wide, other=0.0).to(tl.float32)
             score = tl.where(at < V, score, -float("inf"))
             gradient = tl.exp(score - norm) - smoothing / V
             gradient -= tl.where(at == output, 1 - smoothing, 0.0)
-            tl.store(mine + at, (gradient * scale).to(scores.dtype.element_ty), mask=at < wide)
+            tl.store(own + at, (gradient * scale).to(scores.dtype.element_ty), mask=at < wide)

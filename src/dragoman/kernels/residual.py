@@ -1,4 +1,10 @@
-"""x + Dropout(y) and the normalisation after it, one pass over memory each way."""
+"""The residual connection and its normalisation (§3.1), one pass over memory each way.
+
+`sum_partials` is the last stage of every sum over positions: kernels leave one row of partial
+sums a program.
+"""
+
+# N positions, M model width, P programs of the backward pass
 
 from __future__ import annotations
 
@@ -11,25 +17,17 @@ from torch import Tensor
 
 from dragoman.kernels.dropout import drop_threshold, dropout_state, keep_mask
 
-__all__ = [
-    "add",
-    "add_and_norm",
-    "norm",
-    "sum_partials",
-]
-
-
-# N positions, M model width, P programs of the backward pass
+__all__ = ["add", "add_and_norm", "norm", "sum_partials"]
 
 
 def add(x: Tensor, y: Tensor, dropout: float) -> Tensor:
-    """x + Dropout(y)."""
+    """Return x + Dropout(y)."""
     out: Tensor = _Add.apply(x, y, dropout)
     return out
 
 
 def norm(x: Tensor, weight: Tensor, bias: Tensor | None, epsilon: float) -> Tensor:
-    """LayerNorm(x), or RMSNorm(x) if there is no bias."""
+    """Return LayerNorm(x), or RMSNorm(x) if there is no bias."""
     out: Tensor
     out, _ = _AddAndNorm.apply(x, None, weight, bias, epsilon, 0.0)
     return out
@@ -38,10 +36,10 @@ def norm(x: Tensor, weight: Tensor, bias: Tensor | None, epsilon: float) -> Tens
 def add_and_norm(
     x: Tensor, y: Tensor, weight: Tensor, bias: Tensor | None, epsilon: float, dropout: float
 ) -> tuple[Tensor, Tensor]:
-    """LayerNorm(x + Dropout(y)), or RMSNorm if there is no bias; twice, in the same memory.
+    """Return LayerNorm(x + Dropout(y)), or RMSNorm if there is no bias; twice, in the same memory.
 
-    Whoever has two uses for it can give each its own: the gradients of both arrive here apart,
-    and adding them costs no pass of its own.
+    The result has two uses, and each takes its own tensor: the gradients of both arrive here
+    apart, and adding them costs no pass of its own.
     """
     out: tuple[Tensor, Tensor]
     out = _AddAndNorm.apply(x, y, weight, bias, epsilon, dropout)
@@ -49,7 +47,7 @@ def add_and_norm(
 
 
 def _shape(width: int) -> dict[str, int]:
-    """Rows a program holds at a time, and its warps: 16 numbers a thread."""
+    """Return how many rows and warps a program has: 16 numbers a thread."""
     WIDTH = triton.next_power_of_2(width)
     ROWS = max(1, 1024 // WIDTH)
     return {"ROWS": ROWS, "WIDTH": WIDTH, "num_warps": max(2, WIDTH // 512)}
@@ -60,17 +58,15 @@ class _Add(torch.autograd.Function):
     def forward(ctx: Any, x: Tensor, y: Tensor, dropout: float) -> Tensor:
         x, y = x.contiguous(), y.contiguous()
         out = torch.empty_like(x)
-        source = dropout_state(x.device)
+        state = dropout_state(x.device)
         ctx.numbers = (
-            source.next_site() if dropout else 0,
+            state.next_site() if dropout else 0,
             drop_threshold(dropout),
             1 / (1 - dropout),
         )
-        ctx.words, ctx.dropout = source.words, dropout
+        ctx.words, ctx.dropout = state.words, dropout
         grid = (triton.cdiv(x.numel(), 4096),)
-        residual_add[grid](
-            x, y, out, x.numel(), source.words, *ctx.numbers, dropout > 0, BLOCK=4096
-        )
+        residual_add[grid](x, y, out, x.numel(), state.words, *ctx.numbers, dropout > 0, BLOCK=4096)
         return out
 
     @staticmethod
@@ -103,14 +99,14 @@ class _AddAndNorm(torch.autograd.Function):
         total = x if y is None else torch.empty_like(x)
         mean_N = torch.empty(N, dtype=torch.float32, device=x.device)
         rate_N = torch.empty(N, dtype=torch.float32, device=x.device)
-        source = dropout_state(x.device)
-        site = source.next_site() if dropout else 0
+        state = dropout_state(x.device)
+        site = state.next_site() if dropout else 0
         ctx.numbers = (site, drop_threshold(dropout), 1 / (1 - dropout))
-        ctx.words, ctx.dropout = source.words, dropout
+        ctx.words, ctx.dropout = state.words, dropout
         shape = _shape(M)
         residual_norm_forward[(triton.cdiv(N, shape["ROWS"]),)](
             *(x, y, weight, bias, total, out, mean_N, rate_N, N, M, epsilon),
-            *(source.words, *ctx.numbers),
+            *(state.words, *ctx.numbers),
             **{"ADD": y is not None, "CENTRE": bias is not None, "DROPOUT": dropout > 0},
             **shape,
         )
@@ -162,11 +158,11 @@ class _AddAndNorm(torch.autograd.Function):
 
 
 def _programs(rows: int, device: torch.device) -> int:
-    """How many programs share the rows: a few for each multiprocessor, but none with too few."""
+    """Return how many programs share the rows: a few a multiprocessor, each with enough rows."""
     if device.type != "cuda":
         return 4
-    many = 8 * torch.cuda.get_device_properties(device).multi_processor_count
-    return max(1, min(many, rows // 16))
+    most = 8 * torch.cuda.get_device_properties(device).multi_processor_count
+    return max(1, min(most, rows // 16))
 
 
 @triton.jit(do_not_specialize=["site", "limit"])
@@ -174,7 +170,7 @@ def residual_add(
     x_in, y_in, out, size, words, site, limit, inverse_keep,
     DROPOUT: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """x + Dropout(y)."""
+    """Add x and Dropout(y)."""
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     there = at < size
     x = tl.load(x_in + at, mask=there, other=0.0).to(tl.float32)
@@ -186,7 +182,7 @@ def residual_add(
 
 @triton.jit(do_not_specialize=["site", "limit"])
 def residual_drop(d_out, d_y, size, words, site, limit, inverse_keep, BLOCK: tl.constexpr):
-    """The gradient that passes a dropout."""
+    """Pass a gradient through a dropout."""
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     there = at < size
     d = tl.load(d_out + at, mask=there, other=0.0).to(tl.float32)
@@ -201,7 +197,7 @@ def residual_norm_forward(
     ADD: tl.constexpr, CENTRE: tl.constexpr, DROPOUT: tl.constexpr,
     ROWS: tl.constexpr, WIDTH: tl.constexpr,
 ):  # fmt: skip
-    """Some positions: the sum, its mean and 1/σ, and the normalised sum."""
+    """Compute of some positions the sum, its mean and 1/σ, and the normalised sum."""
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     column = tl.arange(0, WIDTH)
     there = (row[:, None] < N) & (column[None, :] < M)
@@ -231,12 +227,12 @@ def residual_norm_forward(
 
 @triton.jit(do_not_specialize=["site", "limit"])
 def residual_norm_backward(
-    d_out, d_too, total, weight, means, rates, d_x, d_y, partial, N, M,
+    d_out, d_again, total, weight, means, rates, d_x, d_y, partial, N, M,
     words, site, limit, inverse_keep,
     TWO: tl.constexpr, CENTRE: tl.constexpr, DROPOUT: tl.constexpr,
     ROWS: tl.constexpr, WIDTH: tl.constexpr,
 ):  # fmt: skip
-    """Every P-th group of positions: their gradients, and this program's share of the gain's."""
+    """Compute gradients of every P-th group of positions, and a share of the gain's."""
     column = tl.arange(0, WIDTH)
     gain = tl.load(weight + column, mask=column < M, other=0.0).to(tl.float32)
     d_gain = tl.zeros([ROWS, WIDTH], tl.float32)
@@ -247,7 +243,7 @@ def residual_norm_backward(
         at = row[:, None] * M + column[None, :]
         d = tl.load(d_out + at, mask=there, other=0.0).to(tl.float32)
         if TWO:
-            d += tl.load(d_too + at, mask=there, other=0.0).to(tl.float32)
+            d += tl.load(d_again + at, mask=there, other=0.0).to(tl.float32)
         z = tl.load(total + at, mask=there, other=0.0).to(tl.float32)
         rate = tl.load(rates + row, mask=row < N, other=0.0)
         if CENTRE:
@@ -265,13 +261,13 @@ def residual_norm_backward(
             keep = keep_mask(words, site, at.to(tl.uint32), limit)
             d_z = tl.where(keep, d_z * inverse_keep, 0.0)
             tl.store(d_y + at, d_z.to(d_y.dtype.element_ty), mask=there)
-    mine = partial + tl.program_id(0) * 2 * M + column
-    tl.store(mine, tl.sum(d_gain, 0), mask=column < M)
-    tl.store(mine + M, tl.sum(d_bias, 0), mask=column < M)
+    own = partial + tl.program_id(0) * 2 * M + column
+    tl.store(own, tl.sum(d_gain, 0), mask=column < M)
+    tl.store(own + M, tl.sum(d_bias, 0), mask=column < M)
 
 
 def sum_partials(partial_PM: Tensor, dtype: torch.dtype) -> Tensor:
-    """The sum over programs, M, always in the same order."""
+    """Return the sum of what programs left, one row each, always in the same order: M of P M."""
     P, M = partial_PM.shape
     out = torch.empty(M, dtype=dtype, device=partial_PM.device)
     partial_sums[(triton.cdiv(M, 16),)](
@@ -282,7 +278,7 @@ def sum_partials(partial_PM: Tensor, dtype: torch.dtype) -> Tensor:
 
 @triton.jit
 def partial_sums(partial, out, P, M, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
-    """Some columns."""
+    """Sum some columns."""
     column = tl.program_id(0) * COLUMNS + tl.arange(0, COLUMNS)
     total = tl.zeros([ROWS, COLUMNS], tl.float32)
     for start in range(0, P, ROWS):

@@ -2,7 +2,7 @@
 
 The model in PyTorch (`dragoman.models.transformer`) computes everything that a config can ask for.
 All others are written for some of it: the two engines, the exports, the Triton kernels of training,
-the formulas that count operations, and the page that shows a model's numbers. Whoever adds a
+the formulas that count operations, and the inspection of a layer's activations. Whoever adds a
 setting to `ModelConfig` says here which of them have it; a test holds each of them to its word.
 """
 
@@ -28,7 +28,7 @@ Implementation: TypeAlias = Literal[
     "feed-forward kernel",
     "embedding kernel",
     "flop formulas",
-    "shown numbers",
+    "layer activations",
 ]
 IMPLEMENTATIONS: Final[tuple[Implementation, ...]] = get_args(Implementation)
 
@@ -93,7 +93,7 @@ _RULES: Final[dict[Implementation, Rules]] = {
     },
     "embedding kernel": {"positions": lambda m: m.positions != "learned"},
     "flop formulas": {**_TRANSFORMER, **_NO_EXPERTS},
-    "shown numbers": _TRANSFORMER,
+    "layer activations": _TRANSFORMER,
 }
 """For each implementation, what must hold of each setting of the model."""
 

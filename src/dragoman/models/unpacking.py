@@ -79,8 +79,8 @@ class UnpackedSentences:
 def unpack(*sides: Rows) -> list[UnpackedSentences]:
     """Return the sentences of each side, in one order: by row and number.
 
-    This waits for the device once. Rows that are all padding have no sentences; if there are none at
-    all, the first position stands for one, so that gradients still have a way to every weight.
+    This waits for the device once. Rows that are all padding have no sentences; if there are none
+    at all, the first position stands for one, so that gradients still reach every weight.
     """
     device = sides[0].ids_RL.device
     shapes = [(side.ids_RL.shape[0], side.ids_RL.shape[1]) for side in sides]

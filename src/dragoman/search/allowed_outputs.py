@@ -1,4 +1,4 @@
-"""The sequences a search may return, and which pieces may therefore come next."""
+"""Which sequences a search may return, and which pieces may therefore come next."""
 
 # B sentences, K hypotheses of each, T pieces so far, P longest prefix, V vocabulary
 
@@ -17,31 +17,31 @@ from dragoman.text.special_tokens import BOS, EOS, PAD, UNK
 __all__ = ["AllowedOutputs", "Constraint"]
 
 NEVER: Final = (PAD, BOS, UNK)
-"""No search produces these; a prefix may hold UNK."""
+"""No search produces these, but a prefix may hold UNK."""
 
 
 class Constraint(Protocol):
-    """What else a sequence must obey, such as a grammar."""
+    """Forbid some sequences, as a grammar does."""
 
     free: range = range(0)
-    """Ids at which there is no choice: they cost nothing, whatever the model thinks of them."""
+    """These ids leave no choice where they come: they cost nothing, whatever the model says."""
 
     def allowed(self, sentences_B: Tensor, ids_BKT: Tensor, room_B: Tensor) -> Tensor:
-        """Which pieces, EOS among them, may follow each hypothesis: booleans, B K V.
+        """Return which pieces, EOS among them, may follow each hypothesis: booleans, B K V.
 
-        A function of its arguments alone, total over all ids: some hypotheses are no longer of
-        interest. `sentences` are rows of the source, `room` is how many pieces may still follow.
-        A forced piece comes whatever the answer.
+        This is a function of its arguments alone, and answers for any ids: some hypotheses are no
+        longer of interest. `sentences` are rows of the source, `room` is how many pieces may still
+        follow. A forced piece comes whatever the answer.
         """
 
     def shortest(self, sentence: int) -> int:
-        """The fewest pieces that a row of the source can have; its ceiling is no lower."""
+        """Return the fewest pieces of an output for a row of the source; its limit is no lower."""
 
 
 class AllowedOutputs:
-    """All sequences of `floors` to `ceilings` pieces that begin with their sentence's prefix.
+    """Allow sequences of `min_lengths` to `max_lengths` pieces that begin with a prefix.
 
-    A floor or a prefix longer than the ceiling raises it, and so does a constraint.
+    A minimum or a prefix longer than the maximum raises it, and so does a constraint.
     """
 
     def __init__(
@@ -57,8 +57,8 @@ class AllowedOutputs:
         self.prefixes = [[] for _ in lengths] if prefixes is None else prefixes
         _check_prefixes(self.prefixes, len(lengths), vocabulary)
         self.sentences = list(range(len(lengths)))
-        self.floors = [limits.min_length] * len(lengths)
-        self.ceilings = [
+        self.min_lengths = [limits.min_length] * len(lengths)
+        self.max_lengths = [
             longest_output(
                 length - 1,
                 limits,
@@ -76,35 +76,35 @@ class AllowedOutputs:
             return torch.tensor(values, dtype=torch.int64, device=self._device)
 
         self.sentences_B = ints(self.sentences)
-        self.ceilings_B = ints(self.ceilings)
-        self._floors_B = ints(self.floors)
+        self.max_lengths_B = ints(self.max_lengths)
+        self._min_lengths_B = ints(self.min_lengths)
         self._forced_B = ints([len(prefix) for prefix in self.prefixes])
         self._forced = max(map(len, self.prefixes), default=0)
         self._prefixes_BP = ints([p + [PAD] * (self._forced - len(p)) for p in self.prefixes])
 
     def keep(self, rows: list[int]) -> None:
-        """Forget the other sentences."""
-        for name in ("sentences", "prefixes", "floors", "ceilings"):
+        """Keep only the sentences of these rows."""
+        for name in ("sentences", "prefixes", "min_lengths", "max_lengths"):
             setattr(self, name, [getattr(self, name)[row] for row in rows])
         self._to_device()
 
-    def extensions(self, sums_BK: Tensor, log_probs_BKV: Tensor, ids_BKT: Tensor) -> Tensor:
-        """The log-probability of every hypothesis one piece longer; −∞ outside the space."""
+    def score_extensions(self, sums_BK: Tensor, log_probs_BKV: Tensor, ids_BKT: Tensor) -> Tensor:
+        """Return the log-probability of every hypothesis one piece longer; −∞ where forbidden."""
         length = ids_BKT.shape[2]
         totals_BKV = sums_BK[:, :, None] + log_probs_BKV
         totals_BKV.index_fill_(2, self._never, -torch.inf)
         ends_BK = totals_BKV[:, :, EOS]
-        if length < max(self.floors):
-            ends_BK.masked_fill_((length < self._floors_B)[:, None], -torch.inf)
-        if length >= min(self.ceilings):
-            full_B11 = (length >= self.ceilings_B)[:, None, None]
+        if length < max(self.min_lengths):
+            ends_BK.masked_fill_((length < self._min_lengths_B)[:, None], -torch.inf)
+        if length >= min(self.max_lengths):
+            full_B11 = (length >= self.max_lengths_B)[:, None, None]
             ended_BK = ends_BK.clone()
             totals_BKV.masked_fill_(full_B11, -torch.inf)
             ends_BK.copy_(ended_BK)
         if self._constraint is not None:
             if free := self._constraint.free:
                 totals_BKV[:, :, free.start : free.stop] = sums_BK[:, :, None]
-            room_B = self.ceilings_B - length
+            room_B = self.max_lengths_B - length
             allowed_BKV = self._constraint.allowed(self.sentences_B, ids_BKT, room_B)
             totals_BKV.masked_fill_(~allowed_BKV, -torch.inf)
         if length < self._forced:
@@ -114,15 +114,15 @@ class AllowedOutputs:
     def _force(
         self, totals_BKV: Tensor, sums_BK: Tensor, log_probs_BKV: Tensor, length: int
     ) -> None:
-        """Only the prefix's next piece, at the model's price; what the model rules out is free."""
-        inside_B11 = (length < self._forced_B)[:, None, None]
+        """Allow only the prefix's next piece; it costs nothing where the model rules it out."""
+        forced_B11 = (length < self._forced_B)[:, None, None]
         piece_BK1 = self._prefixes_BP[:, length, None, None].expand(-1, totals_BKV.shape[1], 1)
-        price_BK1 = log_probs_BKV.gather(2, piece_BK1)
-        price_BK1 = price_BK1.masked_fill(price_BK1 == -torch.inf, 0.0)
+        cost_BK1 = log_probs_BKV.gather(2, piece_BK1)
+        cost_BK1 = cost_BK1.masked_fill(cost_BK1 == -torch.inf, 0.0)
         forced_BK1 = torch.where(
-            inside_B11, sums_BK[:, :, None] + price_BK1, totals_BKV.gather(2, piece_BK1)
+            forced_B11, sums_BK[:, :, None] + cost_BK1, totals_BKV.gather(2, piece_BK1)
         )
-        totals_BKV.masked_fill_(inside_B11, -torch.inf)
+        totals_BKV.masked_fill_(forced_B11, -torch.inf)
         totals_BKV.scatter_(2, piece_BK1, forced_BK1)
 
 

@@ -1,4 +1,4 @@
-"""Searching any number of sentences, in batches of similar length."""
+"""Search for any number of sentences, in batches of similar length."""
 
 from __future__ import annotations
 
@@ -21,29 +21,29 @@ __all__ = [
 ]
 
 SearchBatch = Callable[[Rows, list[list[int]] | None, Constraint | None], list[list[Hypothesis]]]
-"""What searches one batch, with its prefixes and its constraint."""
+"""It searches one batch, with its prefixes and its constraint."""
 MakeConstraint = Callable[[Sequence[int]], Constraint]
-"""The constraint on a batch of these sentences."""
+"""It returns the constraint on a batch of these sentences, given by their indices."""
 
 
 def source_rows(sentences: Sequence[Sequence[int]], device: torch.device) -> Rows:
-    """Sentences without marks as the encoder reads them: EOS at the end, padded."""
-    return _padded([[*ids, EOS] for ids in sentences], device)
+    """Return sentences without marks as the encoder reads them: EOS at the end, padded."""
+    return _pad_rows([[*ids, EOS] for ids in sentences], device)
 
 
 def target_rows(sentences: Sequence[Sequence[int]], device: torch.device) -> Rows:
-    """Sentences without marks as the decoder reads them: BOS in front, padded."""
-    return _padded([[BOS, *ids] for ids in sentences], device)
+    """Return sentences without marks as the decoder reads them: BOS in front, padded."""
+    return _pad_rows([[BOS, *ids] for ids in sentences], device)
 
 
-def _padded(sentences: list[list[int]], device: torch.device) -> Rows:
+def _pad_rows(sentences: list[list[int]], device: torch.device) -> Rows:
     lengths = [len(ids) for ids in sentences]
     ids = [ids + [PAD] * (max(lengths) - len(ids)) for ids in sentences]
     return Rows.one_a_row(torch.tensor(ids, device=device), torch.tensor(lengths, device=device))
 
 
 def length_sorted_batches(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:
-    """Indices in batches of similar length, longest first; padded, a batch fits the budget."""
+    """Yield indices in batches of similar length, longest first; padded, each fits the budget."""
     order = sorted(range(len(lengths)), key=lambda i: -lengths[i])
     start = 0
     while start < len(order):
@@ -62,7 +62,7 @@ def search_in_batches(
     prefixes: Sequence[list[int]] | None = None,
     constrain: MakeConstraint | None = None,
 ) -> list[list[Hypothesis]]:
-    """What `find` finds for every sentence, in their order; the longest go first."""
+    """Return what `find` finds for every sentence, in their order; the longest go first."""
     device = next(model.parameters()).device
     results: list[list[Hypothesis]] = [[] for _ in sentences]
     for indices in length_sorted_batches([len(ids) for ids in sentences], batch_tokens):

@@ -1,7 +1,7 @@
 """Diverse beam search (Vijayakumar et al. 2016): groups that avoid what the others say.
 
 A group is a beam search of its own. At every step a piece costs it `diversity` for each hypothesis
-of an earlier group that takes the same piece at the same place. A group depends on earlier ones
+of an earlier group that takes the same piece at the same position. A group depends on earlier ones
 alone, so that they are searched one after another.
 """
 
@@ -24,43 +24,47 @@ from dragoman.text.special_tokens import EOS
 __all__ = ["diverse_search"]
 
 
-class Group:
-    """How one group chooses its candidates, and what all groups have said so far."""
+class DiverseGroup:
+    """Choose the candidates of one group, and remember which pieces all groups have taken."""
 
-    def __init__(self, said: dict[tuple[int, int], Counter[int]], diversity: float) -> None:
-        """`said`: how often each piece was taken, by (sentence, place)."""
-        self._before = {key: dict(pieces) for key, pieces in said.items()}
-        self._said, self._diversity = said, diversity
+    def __init__(self, taken: dict[tuple[int, int], Counter[int]], diversity: float) -> None:
+        """Count how often each piece was taken in `taken`, by (sentence, position)."""
+        self._before = {key: dict(pieces) for key, pieces in taken.items()}
+        self._taken, self._diversity = taken, diversity
 
     def choose(
         self, totals_BKV: Tensor, sentences_B: Tensor, ids_BKT: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """The best after the penalty; log-probabilities are without it."""
+        """Return the best after the penalty; their log-probabilities are without it."""
         beams, vocabulary = totals_BKV.shape[1:]
-        place, sentences = ids_BKT.shape[2], sentences_B.tolist()
+        position, sentences = ids_BKT.shape[2], sentences_B.tolist()
         ranked_BKV = totals_BKV.clone()
         for row, sentence in enumerate(sentences):
-            if pieces := self._before.get((sentence, place)):
+            if pieces := self._before.get((sentence, position)):
                 ids = torch.tensor(list(pieces), device=totals_BKV.device)
-                price = torch.tensor([float(n) for n in pieces.values()], device=ids.device)
-                ranked_BKV[row, :, ids] -= self._diversity * price
+                cost = torch.tensor([float(n) for n in pieces.values()], device=ids.device)
+                ranked_BKV[row, :, ids] -= self._diversity * cost
         _, index_BC = stable_topk(ranked_BKV.flatten(1), 2 * beams)
         values_BC = totals_BKV.flatten(1).gather(1, index_BC)
-        self._remember(sentences, place, (index_BC % vocabulary).tolist(), values_BC.tolist())
+        self._remember(sentences, position, (index_BC % vocabulary).tolist(), values_BC.tolist())
         return values_BC, index_BC
 
     def _remember(
-        self, sentences: list[int], place: int, pieces: list[list[int]], values: list[list[float]]
+        self,
+        sentences: list[int],
+        position: int,
+        pieces: list[list[int]],
+        values: list[list[float]],
     ) -> None:
-        """What goes on is what was said; beam_search takes the first that are no endings."""
-        for sentence, row, prices in zip(sentences, pieces, values, strict=True):
-            going = [
+        """Count what goes on; beam_search takes the first that are no endings."""
+        for sentence, row, costs in zip(sentences, pieces, values, strict=True):
+            continued = [
                 piece
-                for piece, price in zip(row, prices, strict=True)
-                if piece != EOS and price != -torch.inf
+                for piece, cost in zip(row, costs, strict=True)
+                if piece != EOS and cost != -torch.inf
             ]
-            counts = self._said.setdefault((sentence, place), Counter())
-            counts.update(going[: len(row) // 2])
+            counts = self._taken.setdefault((sentence, position), Counter())
+            counts.update(continued[: len(row) // 2])
 
 
 def diverse_search(
@@ -71,14 +75,14 @@ def diverse_search(
     prefixes: list[list[int]] | None = None,
     constraint: Constraint | None = None,
 ) -> list[list[Hypothesis]]:
-    """The best of each group, then the second best of each and so on, until there are `n_best`.
+    """Return the best of each group, then the second best and so on, until there are `n_best`.
 
-    They are returned by score, and no two are alike. The beam is `options.beam` hypotheses for
+    They are sorted by score, and no two are alike. The beam is `options.beam` hypotheses for
     all groups together.
     """
     size = -(-options.beam // options.groups)
     each = replace(options, beam=size, n_best=min(size, options.n_best), groups=1)
-    said: dict[tuple[int, int], Counter[int]] = {}
+    taken: dict[tuple[int, int], Counter[int]] = {}
     groups = [
         beam_search(
             model,
@@ -86,14 +90,14 @@ def diverse_search(
             each,
             prefixes=prefixes,
             constraint=constraint,
-            choose=Group(said, options.diversity).choose,
+            choose=DiverseGroup(taken, options.diversity).choose,
         )
         for _ in range(options.groups)
     ]
-    return [_merged(found, options.n_best) for found in zip(*groups, strict=True)]
+    return [_merge_groups(found, options.n_best) for found in zip(*groups, strict=True)]
 
 
-def _merged(groups: tuple[list[Hypothesis], ...], count: int) -> list[Hypothesis]:
+def _merge_groups(groups: tuple[list[Hypothesis], ...], count: int) -> list[Hypothesis]:
     chosen: dict[tuple[int, ...], Hypothesis] = {}
     for rank in range(max(map(len, groups))):
         for group in groups:

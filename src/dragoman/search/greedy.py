@@ -1,4 +1,6 @@
-"""Greedy search: always the likeliest piece."""
+"""Greedy search, and the loop it shares with sampling: hypotheses that do not compete."""
+
+# B sentences still searched, K hypotheses of each, T pieces, V vocabulary
 
 from __future__ import annotations
 
@@ -21,35 +23,32 @@ from dragoman.search.options import (
 from dragoman.text.special_tokens import BOS, EOS
 
 __all__ = [
-    "Choose",
+    "ChoosePiece",
     "extend_independently",
     "greedy_search",
 ]
 
-
-# PART search.paths: Hypotheses that each go their own way: the loop of greedy search and of
-# sampling.
-
-
-# B sentences still searched, K paths of each, T pieces, V vocabulary
-
-
-Choose = Callable[[Tensor, Tensor, int], Tensor]
-"""From the log-probabilities of all extensions (B K V), the rows of the source they belong to (B)
-and the pieces so far: the piece each path takes (B K)."""
+ChoosePiece = Callable[[Tensor, Tensor, int], Tensor]
+"""It gets the log-probabilities of all extensions (B K V), the rows of the source they belong to
+(B) and the number of pieces so far, and returns the next piece of each hypothesis (B K)."""
 
 
 @torch.no_grad()
 def extend_independently(
-    model: Model, source: Rows, space: AllowedOutputs, limits: Limits, paths: int, choose: Choose
+    model: Model,
+    source: Rows,
+    allowed: AllowedOutputs,
+    limits: Limits,
+    hypotheses: int,
+    choose: ChoosePiece,
 ) -> list[list[Hypothesis]]:
-    """Extend `paths` hypotheses of each sentence by the chosen pieces until each has ended."""
-    if not space.sentences:
+    """Extend so many hypotheses of each sentence by the chosen pieces until each has ended."""
+    if not allowed.sentences:
         return []
-    results: list[list[Hypothesis]] = [[] for _ in space.sentences]
-    device, shape = source.ids_RL.device, (len(space.sentences), paths)
-    penalties = length_penalties(max(space.ceilings), limits.length_penalty, device)
-    state = model.start(source).expand(paths)
+    results: list[list[Hypothesis]] = [[] for _ in allowed.sentences]
+    device, shape = source.ids_RL.device, (len(allowed.sentences), hypotheses)
+    penalties = length_penalties(max(allowed.max_lengths), limits.length_penalty, device)
+    state = model.start(source).expand(hypotheses)
     ids_BKT = torch.zeros(*shape, 0, dtype=torch.int64, device=device)
     last_BK = torch.full(shape, BOS, dtype=torch.int64, device=device)
     lengths_BK = torch.zeros(shape, dtype=torch.int64, device=device)
@@ -58,8 +57,8 @@ def extend_independently(
 
     for length in count():
         log_probs_BKV, state = model.step(last_BK, state)
-        totals_BKV = space.extensions(sums_BK, log_probs_BKV, ids_BKT)
-        chosen_BK = choose(totals_BKV, space.sentences_B, length)
+        totals_BKV = allowed.score_extensions(sums_BK, log_probs_BKV, ids_BKT)
+        chosen_BK = choose(totals_BKV, allowed.sentences_B, length)
         total_BK = totals_BKV.gather(2, chosen_BK[:, :, None])[:, :, 0]
         sums_BK = torch.where(open_BK, total_BK, sums_BK)
         last_BK = torch.where(open_BK, chosen_BK, EOS)
@@ -75,8 +74,8 @@ def extend_independently(
         columns = (ids_BKT, lengths_BK, scores_BK, sums_BK)
         found = zip(*(column[done_B].tolist() for column in columns), strict=True)
         for row in (row for row, ended in enumerate(done) if ended):
-            results[space.sentences[row]] = [
-                fallback_hypothesis(space.prefixes[row])
+            results[allowed.sentences[row]] = [
+                fallback_hypothesis(allowed.prefixes[row])
                 if score == -torch.inf
                 else Hypothesis(ids[:pieces], score, log_prob)
                 for ids, pieces, score, log_prob in zip(*next(found), strict=True)
@@ -84,7 +83,7 @@ def extend_independently(
         rows = [row for row, ended in enumerate(done) if not ended]
         if not rows:
             return refuse_nan(results)
-        space.keep(rows)
+        allowed.keep(rows)
         rows_B = torch.tensor(rows, device=device)
         state = state.keep(rows_B)
         ids_BKT, last_BK, lengths_BK = ids_BKT[rows_B], last_BK[rows_B], lengths_BK[rows_B]
@@ -100,13 +99,13 @@ def greedy_search(
     prefixes: list[list[int]] | None = None,
     constraint: Constraint | None = None,
 ) -> list[list[Hypothesis]]:
-    """One hypothesis a sentence: exactly what `beam_search` finds with a beam of 1, sooner.
+    """Return one hypothesis a sentence: exactly what `beam_search` finds with a beam of 1, sooner.
 
     The `beam`, `n_best` and `stop_early` of the options mean nothing here.
     """
-    space = AllowedOutputs(source, model.targets, options, prefixes, constraint)
-    return extend_independently(model, source, space, options, 1, _likeliest)
+    allowed = AllowedOutputs(source, model.targets, options, prefixes, constraint)
+    return extend_independently(model, source, allowed, options, 1, _likeliest)
 
 
 def _likeliest(totals_BKV: Tensor, sentences_B: Tensor, length: int) -> Tensor:
-    return totals_BKV.argmax(dim=2)  # the first of equals, as in best_of
+    return totals_BKV.argmax(dim=2)  # the first of equals, as in stable_topk

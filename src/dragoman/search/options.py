@@ -1,4 +1,7 @@
-"""What a search returns, and the options it takes."""
+"""What a search returns, the options it takes, and the rules on scores and lengths.
+
+All searches share these, those of the engines too; so there is no PyTorch here.
+"""
 
 from __future__ import annotations
 
@@ -23,18 +26,18 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Hypothesis:
-    """One finished sequence."""
+    """Hold one finished sequence."""
 
     ids: list[int]
-    """Its pieces, those of a forced prefix included, without BOS and EOS."""
+    """These are its pieces, those of a forced prefix included, without BOS and EOS."""
     score: float
-    """`log_prob` / `length_penalty`: what hypotheses are ranked by."""
+    """This is `log_prob` / `length_penalty`; hypotheses are ranked by it."""
     log_prob: float
-    """The sum of the model's log-probabilities of every piece and of EOS."""
+    """This sums the model's log-probabilities of every piece and of EOS."""
 
 
 def length_penalty(pieces: int, alpha: float) -> float:
-    """GNMT's ((5 + |Y|) / 6)^α, where |Y| counts EOS: 1 for the empty sequence."""
+    """Return GNMT's ((5 + |Y|) / 6)^α, where |Y| counts EOS: 1 for the empty sequence."""
     return float(((5 + pieces + 1) / 6) ** alpha)
 
 
@@ -51,12 +54,12 @@ def longest_output(source_length: int, limits: Limits, least: int = 0) -> int:
 
 
 def fallback_hypothesis(prefix: list[int]) -> Hypothesis:
-    """What stands for a sentence of which no hypothesis is possible."""
+    """Return what stands for a sentence of which no hypothesis is possible."""
     return Hypothesis(list(prefix), -math.inf, -math.inf)
 
 
 def refuse_nan(results: list[list[Hypothesis]]) -> list[list[Hypothesis]]:
-    """The same, refused if the model did not compute numbers."""
+    """Return the results, or raise ModelError if a score is not a number."""
     if any(math.isnan(hypothesis.score) for row in results for hypothesis in row):
         raise ModelError(
             "the model's probabilities are not numbers (NaN): its training has failed; "
@@ -72,16 +75,16 @@ def _require(condition: bool, message: str) -> None:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Limits:
-    """Which sequences may be returned, and how they are scored."""
+    """Say which sequences may be returned, and how they are scored."""
 
     length_penalty: float = 0.6
-    """α of GNMT's length penalty; 0 ranks by log-probability alone."""
+    """This is α of GNMT's length penalty; 0 ranks by log-probability alone."""
     min_length: int = 0
-    """The fewest pieces; EOS is forbidden before."""
+    """An output has at least this many pieces; EOS is forbidden before."""
     max_extra: int = 50
-    """At most as many pieces as the source, its EOS not counted, and this many more."""
+    """An output has at most this many pieces more than its source; see `longest_output`."""
     max_length: int | None = None
-    """At most this many pieces, whatever the source."""
+    """An output has at most this many pieces, whatever the source."""
 
     def __post_init__(self) -> None:
         for name in ("length_penalty", "min_length", "max_extra"):
@@ -96,18 +99,18 @@ class Limits:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SearchOptions(Limits):
-    """Of beam and greedy search; the defaults are the paper's (§6.1)."""
+    """Say how beam and greedy search work; the defaults are the paper's (§6.1)."""
 
     beam: int = 4
-    """Hypotheses kept at each step."""
+    """So many hypotheses are kept at each step."""
     n_best: int = 1
-    """Hypotheses returned for a sentence, at most `beam`."""
+    """So many hypotheses are returned for a sentence, at most `beam`."""
     stop_early: bool = True
     """Stop where nothing better can come; off, the result is the same and takes longer."""
     groups: int = 1
-    """Of diverse beams: the beam in so many parts, each avoiding what those before it say."""
+    """The beam is divided into so many groups, each avoiding what those before it say."""
     diversity: float = 2.0
-    """What a piece costs for each hypothesis of an earlier group that has it at the same place."""
+    """A piece costs this for each hypothesis of an earlier group that has it at that position."""
 
     def __post_init__(self) -> None:
         Limits.__post_init__(self)
@@ -129,7 +132,7 @@ class SearchOptions(Limits):
 
     @classmethod
     def from_config(cls, config: SearchConfig, **changes: Any) -> SearchOptions:
-        """The options a model's config asks for, with changes by name."""
+        """Return the options a model's config asks for, with changes by name."""
         settings: dict[str, Any] = {
             name: getattr(config, name)
             for name in ("beam", "length_penalty", "min_length", "max_extra")
@@ -139,10 +142,10 @@ class SearchOptions(Limits):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SamplingOptions(Limits):
-    """Of sampling: temperature first, then the `top_k` likeliest, of these the `top_p`."""
+    """Say how to sample: temperature first, then the `top_k` likeliest, of these the `top_p`."""
 
     samples: int = 1
-    """Samples drawn of each sentence, independently."""
+    """So many samples of each sentence are drawn, independently."""
     temperature: float = 1.0
     """Log-probabilities are divided by this; towards 0, sampling becomes greedy search."""
     top_k: int = 0

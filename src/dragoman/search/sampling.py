@@ -1,4 +1,4 @@
-"""Sampling: each piece drawn with its probability, or one sharpened or cut off."""
+"""Sampling: each piece is drawn with its probability, or with one sharpened or cut off."""
 
 # B sentences, K samples of each, T pieces, V vocabulary, X = B K, C pieces drawn from
 
@@ -28,22 +28,22 @@ def sample(
     prefixes: list[list[int]] | None = None,
     constraint: Constraint | None = None,
 ) -> list[list[Hypothesis]]:
-    """`samples` hypotheses of each sentence, as drawn: neither sorted nor without repetitions.
+    """Return `samples` hypotheses of each sentence as drawn: unsorted, and perhaps repeated.
 
-    Scores and log-probabilities are the model's own, whatever the temperature. A sentence's
-    chance depends on the seed and on its own ids, so that batch-mates change nothing.
+    Scores and log-probabilities are the model's own, whatever the temperature. A sentence's random
+    numbers depend on the seed and on its own ids, so that batch-mates change nothing.
     """
-    space = AllowedOutputs(source, model.targets, options, prefixes, constraint)
-    chances_BKT = _chances(source, space.ceilings, options)
+    allowed = AllowedOutputs(source, model.targets, options, prefixes, constraint)
+    uniform_BKT = _random_numbers(source, allowed.max_lengths, options)
 
     def choose(totals_BKV: Tensor, sentences_B: Tensor, length: int) -> Tensor:
-        return draw(totals_BKV, chances_BKT[sentences_B, :, length], options)
+        return draw(totals_BKV, uniform_BKT[sentences_B, :, length], options)
 
-    return extend_independently(model, source, space, options, options.samples, choose)
+    return extend_independently(model, source, allowed, options, options.samples, choose)
 
 
-def draw(totals_BKV: Tensor, chances_BK: Tensor, options: SamplingOptions) -> Tensor:
-    """The piece where the cumulative probability first exceeds each chance of [0, 1): B K."""
+def draw(totals_BKV: Tensor, uniform_BK: Tensor, options: SamplingOptions) -> Tensor:
+    """Return where the cumulative probability first exceeds each uniform number of [0, 1): B K."""
     values_XC, index_XC = totals_BKV.flatten(0, 1), None
     if options.top_k > 0:
         values_XC, index_XC = stable_topk(values_XC, options.top_k)
@@ -55,22 +55,22 @@ def draw(totals_BKV: Tensor, chances_BK: Tensor, options: SamplingOptions) -> Te
     if options.top_p < 1:
         probs_XC = probs_XC.masked_fill(mass_XC - probs_XC >= options.top_p, 0.0)
         mass_XC = probs_XC.cumsum(dim=1)
-    goal_X1 = chances_BK.flatten()[:, None] * mass_XC[:, -1:]
+    goal_X1 = uniform_BK.flatten()[:, None] * mass_XC[:, -1:]
     place_X1 = torch.searchsorted(mass_XC, goal_X1, right=True).clamp(max=mass_XC.shape[1] - 1)
     pieces_X1 = place_X1 if index_XC is None else index_XC.gather(1, place_X1)
-    return pieces_X1.view_as(chances_BK)
+    return pieces_X1.view_as(uniform_BK)
 
 
-def _chances(source: Rows, ceilings: list[int], options: SamplingOptions) -> Tensor:
-    """A number of [0, 1) for every piece of every sample, B K T: all the randomness there is."""
-    rows = zip(source.ids_RL.tolist(), source.segments_RL.tolist(), ceilings, strict=True)
-    chances = []
-    for ids, segments, ceiling in rows:
+def _random_numbers(source: Rows, max_lengths: list[int], options: SamplingOptions) -> Tensor:
+    """Return a number of [0, 1) for every piece of every sample, B K T: all the randomness."""
+    rows = zip(source.ids_RL.tolist(), source.segments_RL.tolist(), max_lengths, strict=True)
+    uniform = []
+    for ids, segments, longest in rows:
         key = repr((options.seed, ids[: sum(segments)])).encode()
         generator = torch.Generator()
         generator.manual_seed(int.from_bytes(hashlib.blake2b(key, digest_size=8).digest()))
-        size = (ceiling + 1, options.samples)
-        chances.append(torch.rand(size, generator=generator, dtype=torch.float64))
-    if not chances:
+        size = (longest + 1, options.samples)
+        uniform.append(torch.rand(size, generator=generator, dtype=torch.float64))
+    if not uniform:
         return torch.zeros(0, options.samples, 1)
-    return pad_sequence(chances, batch_first=True).transpose(1, 2).to(source.ids_RL.device)
+    return pad_sequence(uniform, batch_first=True).transpose(1, 2).to(source.ids_RL.device)

@@ -10,14 +10,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dragoman.config import TokenizerConfig
-from dragoman.search.constraints.phrase_matching import (
-    FOUND,
-    START,
-    PhraseMatcher,
-    PieceSpelling,
-    contains_phrase,
-)
+from dragoman.search.constraints.phrase_matching import FOUND, START, PhraseMatcher, PieceSpelling
 from dragoman.text.tokenizer import Tokenizer
+from dragoman.text.word_boundaries import contains_phrase
 
 
 @cache
@@ -30,15 +25,15 @@ def tokenizer() -> Tokenizer:
 
 @cache
 def spelling() -> PieceSpelling:
-    return PieceSpelling.of(tokenizer(), len(tokenizer()))
+    return PieceSpelling.from_tokenizer(tokenizer(), len(tokenizer()))
 
 
 @cache
-def automaton(phrase: str, whole_words: bool = True, apart: bool = False) -> PhraseMatcher:
-    return PhraseMatcher(phrase, spelling(), whole_words=whole_words, apart=apart)
+def automaton(phrase: str, whole_words: bool = True, separate: bool = False) -> PhraseMatcher:
+    return PhraseMatcher(phrase, spelling(), whole_words=whole_words, separate=separate)
 
 
-def follow(phrase: PhraseMatcher, ids: list[int]) -> int:
+def read_pieces(phrase: PhraseMatcher, ids: list[int]) -> int:
     state = START
     for piece in ids:
         state = phrase.after(state, piece)
@@ -76,7 +71,7 @@ def test_the_automaton_finds_what_is_in_the_text(
     phrase, ids = case
     text = tokenizer().decode(ids)
     found = automaton(phrase, whole_words)
-    assert found.ends(follow(found, ids)) == contains_phrase(
+    assert found.matches_at_end(read_pieces(found, ids)) == contains_phrase(
         phrase, text, whole_words=whole_words
     ), text
 
@@ -86,36 +81,40 @@ def test_the_automaton_finds_what_is_in_the_text(
 def test_what_was_found_stays_found(case: tuple[str, list[int]], more: list[int]) -> None:
     phrase, ids = case
     found = automaton(phrase)
-    state = follow(found, ids)
+    state = read_pieces(found, ids)
     if state == FOUND:
-        assert follow(found, ids + more) == FOUND
+        assert read_pieces(found, ids + more) == FOUND
 
 
 @settings(max_examples=200, deadline=None)
 @given(spelled(), st.booleans(), st.booleans())
 def test_with_as_many_pieces_as_are_needed_the_phrase_can_be_made_to_occur(
-    case: tuple[str, list[int]], whole_words: bool, apart: bool
+    case: tuple[str, list[int]], whole_words: bool, separate: bool
 ) -> None:
     phrase, ids = case
-    found = automaton(phrase, whole_words, apart)
-    state = follow(found, ids)
-    for left in range(found.need(state), 0, -1):
-        needs_V = found.needs(state)
+    found = automaton(phrase, whole_words, separate)
+    state = read_pieces(found, ids)
+    for left in range(found.pieces_needed(state), 0, -1):
+        needs_V = found.pieces_needed_after(state)
         needs_V = needs_V.clone()
         needs_V[:4] = 999
         best = int(needs_V.argmin())
         assert int(needs_V[best]) <= left - 1
         ids, state = [*ids, best], found.after(state, best)
-    assert found.ends(state)
+    assert found.matches_at_end(state)
     assert contains_phrase(phrase, tokenizer().decode(ids), whole_words=whole_words)
 
 
-def test_a_phrase_that_must_stand_apart_does_not_count_right_after_a_full_stop() -> None:
+def test_a_phrase_that_must_be_separate_does_not_count_right_after_a_full_stop() -> None:
     ids = tokenizer().encode("der.Haus")
-    assert automaton("Haus").ends(follow(automaton("Haus"), ids))
-    assert not automaton("Haus", apart=True).ends(follow(automaton("Haus", apart=True), ids))
+    assert automaton("Haus").matches_at_end(read_pieces(automaton("Haus"), ids))
+    assert not automaton("Haus", separate=True).matches_at_end(
+        read_pieces(automaton("Haus", separate=True), ids)
+    )
     ids = tokenizer().encode("der. Haus")
-    assert automaton("Haus", apart=True).ends(follow(automaton("Haus", apart=True), ids))
+    assert automaton("Haus", separate=True).matches_at_end(
+        read_pieces(automaton("Haus", separate=True), ids)
+    )
 
 
 @pytest.mark.parametrize(
@@ -145,19 +144,19 @@ def test_a_run_of_white_space_is_one_space_and_control_characters_are_nothing(ga
     phrase = automaton("der Haus")
     ids = [spelling().bytes[byte] for byte in f"der{gap}Ha\x01us".encode()]
     assert tokenizer().decode(ids) == "der Haus"
-    assert phrase.ends(follow(phrase, ids))
+    assert phrase.matches_at_end(read_pieces(phrase, ids))
 
 
 def test_a_row_may_not_be_neutral_where_the_phrase_has_begun() -> None:
     phrase = automaton("der Haus")
-    begun = follow(phrase, tokenizer().encode("ab der"))
-    assert not phrase.neutral(begun, " ")
-    assert phrase.neutral(begun, ". ")
-    assert phrase.neutral(follow(phrase, tokenizer().encode("ab Haus")), " ")
+    begun = read_pieces(phrase, tokenizer().encode("ab der"))
+    assert not phrase.is_neutral(begun, " ")
+    assert phrase.is_neutral(begun, ". ")
+    assert phrase.is_neutral(read_pieces(phrase, tokenizer().encode("ab Haus")), " ")
 
 
 def test_the_fewest_pieces_of_a_text_spell_it() -> None:
-    fewest = spelling().fewest(" Haus")
+    fewest = spelling().fewest_pieces(" Haus")
     assert fewest[-1] == 0
     assert fewest[0] <= len(tokenizer().encode("Haus"))
-    assert spelling().fewest("🦜")[0] == 4
+    assert spelling().fewest_pieces("🦜")[0] == 4

@@ -7,15 +7,18 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dragoman.search import SamplingOptions, SearchOptions, phrase_constrained_search, sample, search
-from dragoman.search.constraints.phrase_matching import (
-    PhraseMatcher,
-    PieceSpelling,
-    contains_phrase,
+from dragoman.search import (
+    SamplingOptions,
+    SearchOptions,
+    phrase_constrained_search,
+    sample,
+    search,
 )
+from dragoman.search.constraints.phrase_matching import PhraseMatcher, PieceSpelling
 from dragoman.search.constraints.phrases import PhraseConstraint, PhraseRequirements
+from dragoman.text.word_boundaries import contains_phrase
 
-from ..toy import FIRST, Toy, exhaustive, only, sources
+from ..toy_model import FIRST, Toy, exhaustive, only, sources
 
 TEXTS = ["a", " a", "b", " ", ".", "ab"]
 SPELLING = PieceSpelling([""] * FIRST + TEXTS, {})
@@ -25,11 +28,11 @@ def text(ids: list[int]) -> str:
     return " ".join("".join(SPELLING.texts[i] for i in ids).split())
 
 
-def phrase(words: str, *, apart: bool = False) -> PhraseMatcher:
-    return PhraseMatcher(words, SPELLING, apart=apart)
+def phrase(words: str, *, separate: bool = False) -> PhraseMatcher:
+    return PhraseMatcher(words, SPELLING, separate=separate)
 
 
-def lexical(*wanted: PhraseRequirements) -> PhraseConstraint:
+def constraint(*wanted: PhraseRequirements) -> PhraseConstraint:
     return PhraseConstraint(wanted, FIRST + len(TEXTS), torch.device("cpu"))
 
 
@@ -60,14 +63,16 @@ def test_a_wide_enough_beam_finds_the_best_sequence_that_contains_the_phrases(
         model, source = Toy(seed, pieces=len(TEXTS)), sources(3)
         everything = exhaustive(model, source, options, ceiling=4, prefix=[])
         expected = [one for one in everything if fits(one.ids, must, must_not)][:5]
-        [found] = phrase_constrained_search(model, source, options, lexical(wanted))
+        [found] = phrase_constrained_search(model, source, options, constraint(wanted))
         assert [one.ids for one in found] == [one.ids for one in expected]
         assert [one.score for one in found] == pytest.approx([one.score for one in expected])
 
 
 def test_what_contradicts_itself_is_found_impossible() -> None:
     wanted = PhraseRequirements((phrase("a."),), (phrase("."),))
-    [[found]] = phrase_constrained_search(Toy(0, pieces=6), sources(3), SearchOptions(), lexical(wanted))
+    [[found]] = phrase_constrained_search(
+        Toy(0, pieces=6), sources(3), SearchOptions(), constraint(wanted)
+    )
     assert found.score == -torch.inf
 
 
@@ -87,10 +92,12 @@ def test_any_beam_satisfies_everything_in_every_hypothesis(
 ) -> None:
     model, source = Toy(seed, pieces=len(TEXTS), sharpness=sharpness), sources(4, 1, 6)
     wanted = PhraseRequirements(
-        tuple(phrase(p, apart=True) for p in must), tuple(phrase(p) for p in must_not)
+        tuple(phrase(p, separate=True) for p in must), tuple(phrase(p) for p in must_not)
     )
-    options = SearchOptions(beam=wanted.beams(beam), n_best=beam, max_extra=max_extra)
-    for row in phrase_constrained_search(model, source, options, lexical(wanted, wanted, wanted)):
+    options = SearchOptions(beam=wanted.beam_width(beam), n_best=beam, max_extra=max_extra)
+    for row in phrase_constrained_search(
+        model, source, options, constraint(wanted, wanted, wanted)
+    ):
         assert row[0].score > -torch.inf
         for one in row:
             assert fits(one.ids, must, must_not), text(one.ids)
@@ -102,9 +109,9 @@ def test_what_must_not_be_there_is_in_no_search(seed: int, beam: int) -> None:
     model, source = Toy(seed, pieces=len(TEXTS), sharpness=1.0), sources(4, 7)
     banned = ["a", "b b", "."]
     wanted = PhraseRequirements((), tuple(map(phrase, banned)))
-    constraint = lexical(wanted, wanted)
-    found = search(model, source, SearchOptions(beam=beam, n_best=beam), constraint=constraint)
-    found += sample(model, source, SamplingOptions(samples=3, seed=seed), constraint=constraint)
+    both = constraint(wanted, wanted)
+    found = search(model, source, SearchOptions(beam=beam, n_best=beam), constraint=both)
+    found += sample(model, source, SamplingOptions(samples=3, seed=seed), constraint=both)
     for row in found:
         for one in row:
             assert one.score > -torch.inf, "nothing has to come to a dead end"
@@ -114,7 +121,7 @@ def test_what_must_not_be_there_is_in_no_search(seed: int, beam: int) -> None:
 def test_the_length_limit_is_raised_to_what_must_be_there() -> None:
     wanted = PhraseRequirements((phrase("a b ab a b"),))
     options = SearchOptions(beam=6, max_extra=0)
-    [[found]] = phrase_constrained_search(Toy(1, pieces=6), sources(1), options, lexical(wanted))
+    [[found]] = phrase_constrained_search(Toy(1, pieces=6), sources(1), options, constraint(wanted))
     assert contains_phrase("a b ab a b", text(found.ids))
 
 
@@ -126,9 +133,9 @@ def test_a_sentence_finds_the_same_whatever_its_neighbours_must_contain() -> Non
         PhraseRequirements((phrase("ab"),)),
     ]
     options = SearchOptions(beam=8, n_best=2)
-    together = phrase_constrained_search(model, source, options, lexical(*wanted))
+    together = phrase_constrained_search(model, source, options, constraint(*wanted))
     for row, one in enumerate(wanted):
-        [alone] = phrase_constrained_search(model, only(source, row), options, lexical(one))
+        [alone] = phrase_constrained_search(model, only(source, row), options, constraint(one))
         assert [h.ids for h in alone] == [h.ids for h in together[row]]
 
 
@@ -137,10 +144,10 @@ def test_without_banks_a_phrase_is_put_off_and_costs_more() -> None:
     better = 0
     for seed in range(12):
         model, source = Toy(seed, pieces=len(TEXTS), sharpness=3.0), sources(5)
-        wanted = PhraseRequirements((phrase("a b", apart=True),))
+        wanted = PhraseRequirements((phrase("a b", separate=True),))
         options = SearchOptions(beam=6, max_extra=6)
-        [[banked]] = phrase_constrained_search(model, source, options, lexical(wanted))
-        [[plain]] = search(model, source, options, constraint=lexical(wanted))
+        [[banked]] = phrase_constrained_search(model, source, options, constraint(wanted))
+        [[plain]] = search(model, source, options, constraint=constraint(wanted))
         assert contains_phrase("a b", text(plain.ids))
         better += banked.score > plain.score + 1e-6
         better -= banked.score < plain.score - 1e-6
@@ -148,9 +155,9 @@ def test_without_banks_a_phrase_is_put_off_and_costs_more() -> None:
 
 
 def test_a_text_that_goes_on_must_not_end_in_the_beginning_of_a_phrase() -> None:
-    wanted = PhraseRequirements((), (phrase("a b"),), joint=" ")
+    wanted = PhraseRequirements((), (phrase("a b"),), separator=" ")
     for seed in range(20):
         model = Toy(seed, pieces=len(TEXTS), sharpness=1.0)
         options = SearchOptions(beam=4, n_best=4, max_extra=3)
-        for one in search(model, sources(3), options, constraint=lexical(wanted))[0]:
+        for one in search(model, sources(3), options, constraint=constraint(wanted))[0]:
             assert not contains_phrase("a b", f"{text(one.ids)} b")

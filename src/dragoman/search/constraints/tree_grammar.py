@@ -1,7 +1,7 @@
-"""The grammar of actions for search: whatever the model prefers, the result is a tree.
+"""A constraint that makes every output a tree, whatever the model prefers.
 
-`dragoman.trees.grammar` has what may follow, `dragoman.trees.linearization` the same in Python,
-to be read first.
+`dragoman.trees.grammar` has the rules of what may follow; `dragoman.trees.linearization` has the
+same in plain Python, and is the better introduction.
 """
 
 # B sentences, K hypotheses of each, X = B K, T actions so far, W last actions, A actions,
@@ -33,13 +33,14 @@ from dragoman.trees.linearization import WORD, Actions
 __all__ = ["TreeConstraint", "tree_constraints"]
 
 ANNOUNCEMENT: Final = -2
-"""The kind of an id that announces a word: see `TreeTokenizer`."""
+"""Ids that announce a word are of this kind: see `TreeTokenizer`."""
 
 
 class TreeConstraint(Constraint):
-    """Only sequences that make a tree over all words of their sentence in the room there is.
+    """Allow only sequences that make a tree over all words of their sentence in the room left.
 
-    With less room than `Actions.fewest_actions` nothing is allowed, nor after an id that is no action.
+    With less room than `Actions.fewest_actions` nothing is allowed, nor after an id that is no
+    action.
     """
 
     def __init__(
@@ -52,7 +53,7 @@ class TreeConstraint(Constraint):
         announced: Sequence[Sequence[int]] = (),
         device: torch.device | str = "cpu",
     ) -> None:
-        """`words` of each row of the source; `first` is the id of the first action.
+        """Take the number of words of each row of the source, and the id of the first action.
 
         The ids after the actions are those that announce words: `announced` in each row, if any.
         """
@@ -82,7 +83,7 @@ class TreeConstraint(Constraint):
         self._kinds_A = self._kinds_V[self._actions]
 
     def allowed(self, sentences_B: Tensor, ids_BKT: Tensor, room_B: Tensor) -> Tensor:
-        """Booleans, B K V; room counts actions and announcements, the end is free."""
+        """See Constraint; room counts actions and announcements, and the end takes none."""
         sums_BK3 = self._sum(ids_BKT)
         words_B1 = self._words_B[sentences_B][:, None]
         left_BK = words_B1 - sums_BK3[:, :, 0]
@@ -106,18 +107,18 @@ class TreeConstraint(Constraint):
         return allowed_BKV
 
     def shortest(self, sentence: int) -> int:
-        """The fewest actions that make a tree of its words."""
+        """Return the fewest actions that make a tree of its words."""
         words = self._words[sentence]
         return self._all.fewest_actions(words) + (words if self.free else 0)
 
     def _due(self, ids_BKT: Tensor) -> Tensor:
-        """Whether a word is announced next, if there is one: at first, and after each word."""
+        """Return whether a word is announced next, if one is left: at first, and after a word."""
         if not ids_BKT.shape[2]:
             return ids_BKT.new_ones(ids_BKT.shape[:2], dtype=torch.bool)
         return self._kinds_V[ids_BKT[:, :, -1]] == WORD
 
     def _sum(self, ids_BKT: Tensor) -> Tensor:
-        """Over the actions so far, what they add; integers that single precision holds exactly."""
+        """Sum what the actions so far add; single precision holds these integers exactly."""
         if not ids_BKT.shape[2]:  # embedding_bag refuses empty bags
             return ids_BKT.new_zeros(*ids_BKT.shape[:2], 3)
         sums_X3 = functional.embedding_bag(ids_BKT.flatten(0, 1), self._sums_V3, mode="sum")
@@ -137,7 +138,7 @@ class TreeConstraint(Constraint):
 def tree_constraints(
     tokenizer: Tokenizer, sources: Sequence[str], model: Model
 ) -> MakeConstraint | None:
-    """What makes trees over the words of these sources, or None if the target is plain text."""
+    """Return what constrains batches of sources to trees; None if the target is plain text."""
     to_parse = SentencesToParse.from_sources(tokenizer, sources)
     if to_parse is None:
         return None
