@@ -111,9 +111,9 @@ def main() -> NoReturn:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except OSError as error:  # most likely standard output, on a full disk
-        from dragoman.system.atomic_files import explain_os_error
+        from dragoman.system.atomic_files import describe_os_error
 
-        print_message(f"{error.filename or 'standard output'}: {explain_os_error(error)}")
+        print_message(f"{error.filename or 'standard output'}: {describe_os_error(error)}")
         sys.exit(2)
     sys.exit(status or 0)
 

@@ -20,7 +20,7 @@ __all__ = [
     "TEMPORARY_PREFIX",
     "atomic_directory",
     "atomic_write",
-    "explain_os_error",
+    "describe_os_error",
     "explain_os_errors",
     "os_error_cause",
     "remove_leftovers",
@@ -157,14 +157,14 @@ def _umask() -> int:
     return mask
 
 
-def explain_os_error(error: OSError) -> str:
+def describe_os_error(error: OSError) -> str:
     """Return why something could not be written, and what to do."""
     return _ADVICE.get(error.errno or 0, f"cannot be written ({error.strerror or error})")
 
 
 def os_error_cause(error: OSError) -> str:
     """Return why something could not be written, without what to do."""
-    return explain_os_error(error).partition("; ")[0]
+    return describe_os_error(error).partition("; ")[0]
 
 
 @contextmanager
@@ -175,4 +175,4 @@ def explain_os_errors(path: Path) -> Iterator[None]:
     except BrokenPipeError:
         raise  # not about files: the reader of our output has left
     except OSError as error:
-        raise DragomanError(f"{path}: {explain_os_error(error)}") from None
+        raise DragomanError(f"{path}: {describe_os_error(error)}") from None
