@@ -19,14 +19,9 @@ from dragoman.cli.console import (
     read_lines,
 )
 from dragoman.cli.options import Json, Model
-from dragoman.config import Config
-from dragoman.data.prepare import Prepared
 from dragoman.errors import ConfigError, DataError, ModelError
-from dragoman.model_directory import load_model
-from dragoman.training.checkpoints.checkpoint import list_checkpoints
 
 if TYPE_CHECKING:
-    from dragoman.config import Config
     from dragoman.data.prepare import Prepared
     from dragoman.inference.shortlist_training import ShortlistComparison
     from dragoman.model_directory import LoadedModel
@@ -48,21 +43,23 @@ def info(
 
     A model, a run or a prepared corpus.
     """
-    facts = describe(path)
+    facts = _describe(path)
     lines = (f"{key.replace('_', ' ')}: {format_value(value)}" for key, value in facts.items())
     print_result(facts if as_json else "\n".join(lines))
 
 
-def describe(path: Path) -> dict[str, Any]:
+def _describe(path: Path) -> dict[str, Any]:
     """Return what there is to say of a model, a run or a prepared corpus."""
     if (path / "run.json").exists():
-        return _run(path)
+        return _describe_run(path)
     if (path / "report.json").exists():
-        return _prepared(path)
-    return _model(path)
+        return _describe_corpus(path)
+    return _describe_model(path)
 
 
-def _model(path: Path) -> dict[str, Any]:
+def _describe_model(path: Path) -> dict[str, Any]:
+    from dragoman.inference.loading import describe_cpu_path
+    from dragoman.model_directory import load_model
     from dragoman.trees.tree_tokenizer import TreeTokenizer
 
     loaded = load_model(path)
@@ -82,11 +79,15 @@ def _model(path: Path) -> dict[str, Any]:
         f"{m.d_model}, d_ff {m.d_ff}, {m.heads} heads",
         "pieces": f"{len(loaded.tokenizer):,} ({loaded.tokenizer.kind})",
         "parameters": f"{sum(p.numel() for p in loaded.model.parameters()):,}",
+        "on this CPU": describe_cpu_path(m),
         **{key: value for key, value in loaded.card.items() if key not in ("format", "parameters")},
     }
 
 
-def _run(path: Path) -> dict[str, Any]:
+def _describe_run(path: Path) -> dict[str, Any]:
+    from dragoman.config import Config
+    from dragoman.training.checkpoints.checkpoint import list_checkpoints
+
     config = Config.load(path / "config.toml")
     facts: dict[str, Any] = {"kind": "run", "steps planned": config.training.steps}
     saved = list_checkpoints(path)
@@ -104,7 +105,9 @@ def _run(path: Path) -> dict[str, Any]:
     return facts
 
 
-def _prepared(path: Path) -> dict[str, Any]:
+def _describe_corpus(path: Path) -> dict[str, Any]:
+    from dragoman.data.prepare import Prepared
+
     prepared = Prepared.open(path)
     if len(prepared.train) == 0:
         raise ModelError(f"{path}: holds no pairs")
@@ -124,7 +127,7 @@ def quantize(model: Model) -> None:
 
     loaded = open_model(model)
     file = write(loaded)
-    before = loaded.weights.stat().st_size
+    before = loaded.weights_file.stat().st_size
     print_result(f"{file}: {file.stat().st_size / 1e6:,.1f} MB, of {before / 1e6:,.1f} MB")
 
 
@@ -186,13 +189,13 @@ def shortlist(
 def _open_or_prepare(loaded: LoadedModel, files: list[Path], progress: Any) -> Iterator[Prepared]:
     """Open a prepared corpus, or prepare one in the model's pieces in a temporary directory."""
     from dragoman.data.prepare import Prepared, prepare
-    from dragoman.data.readers.open_corpus import open_corpus, sets_of
+    from dragoman.data.readers import group_files, open_corpus
 
     if len(files) == 1 and files[0].is_dir():
         yield Prepared.open(files[0])
         return
     config = loaded.config
-    first, *more = sets_of(files, config.data)
+    first, *more = group_files(files, config.data)
     corpus = open_corpus(first, config.data, [file for one in more for file in one])
     with tempfile.TemporaryDirectory(prefix="dragoman-shortlist-") as place:
         yield prepare(
@@ -235,7 +238,7 @@ def export(
     The directory appears when the runtime has translated a sample as Dragoman does. Without DIR
     nothing is written: the command says whether such a model can be exported, trained or not.
     """
-    from dragoman.interop.support import PACKAGES, check_fit, require
+    from dragoman.interop.export import PACKAGES, check_exportable, require_packages
 
     if quantization is not None and to != "ctranslate2":
         raise ConfigError(f"--quantization is for ctranslate2, not for {to}; leave it out")
@@ -244,15 +247,15 @@ def export(
 
         path = Path(model)
         config = Config.load(path / "config.toml") if path.is_dir() else load_preset(model)
-        check_fit(config, to)
+        check_exportable(config, to)
         print_result(f"{model} can be exported to {to}")
         return
     from dragoman.interop.export import export as export_model
     from dragoman.model_directory import load_model
 
     loaded = load_model(Path(model))
-    check_fit(loaded.config, to)
-    require(*PACKAGES[to])
+    check_exportable(loaded.config, to)
+    require_packages(*PACKAGES[to])
     options = {"quantization": quantization} if quantization is not None else {}
     texts = list(read_lines(sample)) if sample else []
     found = export_model(loaded, directory, to, texts=texts, **options)
