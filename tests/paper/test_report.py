@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.paper.table2.measurement import VALIDATION, draw
+from dragoman.paper.table2 import VALIDATION, draw
 
 from ..conftest import Result
-from .test_table2 import row, table
+from .table2.test_measurement import row, table
 
 Command = Callable[..., Result]
 VOID = {"meta", "img", "br"}
@@ -122,7 +122,7 @@ def test_parameters_of_table_3_need_no_data(command: Command) -> None:
             "row F: not one of Table 3's; there are: b",
         ),
         (["figures", "nowhere"], "nowhere"),
-        (["figures", "--word", "its"], "give --sentence too"),
+        (["figures", "--word", "its"], "give --sentence, too"),
     ],
 )
 def test_wrong_arguments_get_one_line(

@@ -8,7 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.data.prepare import Prepared
-from dragoman.paper.result_cache import corpus_fingerprint, file_fingerprint, fingerprint, kept
+from dragoman.paper.result_cache import (
+    corpus_fingerprint,
+    file_fingerprint,
+    fingerprint,
+    load_or_compute,
+)
 
 
 class Search:
@@ -24,9 +29,9 @@ class Search:
 
 def test_what_is_kept_is_not_sought_again(tmp_path: Path) -> None:
     find, file = Search(), tmp_path / "new/one.json"
-    assert kept(file, {"beam": 4, "language": None}, find) == {"bleu": 31.0}
-    assert kept(file, {"language": None, "beam": 4}, find) == {"bleu": 31.0}
-    assert kept(file, {"beam": 5, "language": None}, find) == {"bleu": 32.0}
+    assert load_or_compute(file, {"beam": 4, "language": None}, find) == {"bleu": 31.0}
+    assert load_or_compute(file, {"language": None, "beam": 4}, find) == {"bleu": 31.0}
+    assert load_or_compute(file, {"beam": 5, "language": None}, find) == {"bleu": 32.0}
     assert json.loads(file.read_text())["of"]["beam"] == 5
 
 
@@ -34,8 +39,8 @@ def test_a_file_that_holds_no_result_is_replaced(tmp_path: Path) -> None:
     find, file = Search(), tmp_path / "one.json"
     for damaged in ("", "{", "[]", '{"of": {}}', '{"of": {}, "found": 3}'):
         file.write_text(damaged)
-        assert kept(file, {}, find) == {"bleu": 30.0 + find.times}
-        assert kept(file, {}, find) == {"bleu": 30.0 + find.times}
+        assert load_or_compute(file, {}, find) == {"bleu": 30.0 + find.times}
+        assert load_or_compute(file, {}, find) == {"bleu": 30.0 + find.times}
     assert find.times == 5
 
 

@@ -24,7 +24,7 @@ from dragoman.errors import ConfigError, DataError, TrainingError
 from dragoman.model_directory import load_model
 from dragoman.models import count_parameters
 from dragoman.paper import sweep
-from dragoman.paper.sweep import Finished, Trial
+from dragoman.paper.sweep import Trial, TrialResult
 
 pytestmark = pytest.mark.slow
 
@@ -56,13 +56,15 @@ def swept(
     prepared: Prepared,
     said: list[str],
     tmp_path_factory: pytest.TempPathFactory,
-) -> list[Finished]:
+) -> list[TrialResult]:
     """An undisturbed sweep; do not write to it."""
-    return sweep.run(trials, prepared.path, tmp_path_factory.mktemp("sweep"), say=said.append)
+    return sweep.run_sweep(
+        trials, prepared.path, tmp_path_factory.mktemp("sweep"), print_message=said.append
+    )
 
 
-def weights(found: Finished) -> bytes:
-    return (found.run / "model/weights.safetensors").read_bytes()
+def weights(found: TrialResult) -> bytes:
+    return (found.run_directory / "model/weights.safetensors").read_bytes()
 
 
 def no_child(*arguments: object, **options: object) -> None:
@@ -77,7 +79,7 @@ def copied(what: Path, where: Path) -> Path:
 
 
 def test_every_trial_is_trained_and_measured(
-    swept: list[Finished], trials: list[Trial], prepared: Prepared, said: list[str]
+    swept: list[TrialResult], trials: list[Trial], prepared: Prepared, said: list[str]
 ) -> None:
     assert [found.name for found in swept] == ["one", "two"]
     for found, asked in zip(swept, trials, strict=True):
@@ -94,7 +96,7 @@ def test_every_trial_is_trained_and_measured(
         assert found.perplexity is not None
         assert 1 < found.perplexity < 330
         assert found.bleu is not None
-        assert not (found.run / "checkpoints").exists(), "they are not needed any more"
+        assert not (found.run_directory / "checkpoints").exists(), "they are not needed any more"
     assert weights(swept[0]) != weights(swept[1])
     assert [line.split(" ")[0] for line in said] == ["one:", "two:"]
     assert f"perplexity {swept[0].perplexity:.3f} after 30 steps" in said[0]
@@ -102,8 +104,8 @@ def test_every_trial_is_trained_and_measured(
     assert said[1].endswith("0 of 2 trials left")
 
 
-def test_the_figures_are_those_of_the_run(swept: list[Finished]) -> None:
-    run = swept[0].run
+def test_the_figures_are_those_of_the_run(swept: list[TrialResult]) -> None:
+    run = swept[0].run_directory
     lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
     speeds = sorted(line["tokens_per_second"] for line in lines if line["kind"] == "train")
     assert len(speeds) == STEPS
@@ -112,34 +114,34 @@ def test_the_figures_are_those_of_the_run(swept: list[Finished]) -> None:
 
 
 def test_what_is_done_is_not_done_again(
-    swept: list[Finished],
+    swept: list[TrialResult],
     trials: list[Trial],
     prepared: Prepared,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(sweep.subprocess, "Popen", no_child)
     said: list[str] = []
-    out = swept[0].run.parent
-    assert sweep.run(trials, prepared.path, out, say=said.append) == swept
+    out = swept[0].run_directory.parent
+    assert sweep.run_sweep(trials, prepared.path, out, print_message=said.append) == swept
     assert said == [f"{out}: 2 of 2 trials are done already"]
 
 
 def test_each_is_handed_on_while_the_others_go_on(
-    trials: list[Trial], prepared: Prepared, swept: list[Finished], tmp_path: Path
+    trials: list[Trial], prepared: Prepared, swept: list[TrialResult], tmp_path: Path
 ) -> None:
-    out = copied(swept[0].run.parent, tmp_path / "sweep")
+    out = copied(swept[0].run_directory.parent, tmp_path / "sweep")
     shutil.rmtree(out / "two")
     handed: list[tuple[str, bool]] = []
 
-    def then(found: Finished) -> None:
+    def then(found: TrialResult) -> None:
         handed.append((found.name, (out / "two/model").exists()))
 
-    sweep.run(trials, prepared.path, out, say=lambda line: None, then=then)
+    sweep.run_sweep(trials, prepared.path, out, print_message=lambda line: None, on_trained=then)
     assert handed == [("one", False), ("two", True)]
 
 
 def test_other_settings_are_refused_before_anything_starts(
-    swept: list[Finished],
+    swept: list[TrialResult],
     trials: list[Trial],
     tiny: Config,
     prepared: Prepared,
@@ -147,37 +149,37 @@ def test_other_settings_are_refused_before_anything_starts(
 ) -> None:
     monkeypatch.setattr(sweep.subprocess, "Popen", no_child)
     changed = [trial(tiny, "new"), trials[0], trial(tiny, "two", "training.seed=3")]
-    out = swept[0].run.parent
+    out = swept[0].run_directory.parent
     with pytest.raises(ConfigError, match=r"two was begun with other settings; remove .*/two to"):
-        sweep.run(changed, prepared.path, out, say=print)
+        sweep.run_sweep(changed, prepared.path, out, print_message=print)
     assert not (out / "new.toml").exists()
 
 
 def test_another_corpus_is_refused_wherever_it_is(
-    swept: list[Finished], trials: list[Trial], prepared: Prepared, tmp_path: Path
+    swept: list[TrialResult], trials: list[Trial], prepared: Prepared, tmp_path: Path
 ) -> None:
-    out = swept[0].run.parent
+    out = swept[0].run_directory.parent
     for file in ("train/target.ids", "valid/source.txt"):
         other = copied(prepared.path, tmp_path / file.partition("/")[0])
         content = bytearray((other / file).read_bytes())
         content[:2] = reversed(content[:2])
         (other / file).write_bytes(content)
-        with pytest.raises(DataError, match=r"one: was begun on another corpus than .*; remove"):
-            sweep.run(trials, other, out, say=print)
+        with pytest.raises(DataError, match=r"one: begun on another corpus than .*; remove"):
+            sweep.run_sweep(trials, other, out, print_message=print)
 
 
 def test_a_trial_without_a_fingerprint_is_known_by_its_place(
-    swept: list[Finished], trials: list[Trial], prepared: Prepared, tmp_path: Path
+    swept: list[TrialResult], trials: list[Trial], prepared: Prepared, tmp_path: Path
 ) -> None:
     copy = copied(prepared.path, tmp_path / "copy")
-    out = copied(swept[0].run.parent, tmp_path / "out")
+    out = copied(swept[0].run_directory.parent, tmp_path / "out")
     for each in trials:
         (out / f"{each.name}.toml").write_text(each.config.to_toml(), encoding="utf-8")
         place = json.dumps({"data": str(prepared.path)})
         (out / each.name / "run.json").write_text(place, encoding="utf-8")
-    assert sweep.run(trials, prepared.path, out, say=print)[0].bleu == swept[0].bleu
-    with pytest.raises(DataError, match="one: was begun on another corpus"):
-        sweep.run(trials, copy, out, say=print)
+    assert sweep.run_sweep(trials, prepared.path, out, print_message=print)[0].bleu == swept[0].bleu
+    with pytest.raises(DataError, match="one: begun on another corpus"):
+        sweep.run_sweep(trials, copy, out, print_message=print)
 
 
 def test_a_directory_of_somebody_else_is_refused(
@@ -186,7 +188,7 @@ def test_a_directory_of_somebody_else_is_refused(
     (tmp_path / "two").mkdir()
     (tmp_path / "two/letter.txt").touch()
     with pytest.raises(TrainingError, match="two: not a trial of a sweep"):
-        sweep.run(trials, prepared.path, tmp_path, say=print)
+        sweep.run_sweep(trials, prepared.path, tmp_path, print_message=print)
     assert sorted(path.name for path in tmp_path.iterdir()) == [".lock", "two"]
 
 
@@ -195,15 +197,15 @@ def test_two_sweeps_in_one_place_are_refused(
 ) -> None:
     with (tmp_path / ".lock").open("wb") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        with pytest.raises(TrainingError, match="a sweep is at work here"):
-            sweep.run(trials, prepared.path, tmp_path, say=print)
+        with pytest.raises(TrainingError, match="another sweep, or a run that one has left behind"):
+            sweep.run_sweep(trials, prepared.path, tmp_path, print_message=print)
 
 
 def test_what_is_no_prepared_corpus_is_refused(trials: list[Trial], tmp_path: Path) -> None:
     with pytest.raises(DataError, match="not a prepared corpus"):
-        sweep.run(trials, tmp_path, tmp_path / "out", say=print)
+        sweep.run_sweep(trials, tmp_path, tmp_path / "out", print_message=print)
     with pytest.raises(ConfigError, match="jobs = 0"):
-        sweep.run(trials, tmp_path, tmp_path / "out", jobs=0, say=print)
+        sweep.run_sweep(trials, tmp_path, tmp_path / "out", jobs=0, print_message=print)
 
 
 # --- carried to another place ---
@@ -212,22 +214,22 @@ CARRIED = ("config.toml", "run.json", "metrics.jsonl", "model/card.json", "model
 
 
 def test_the_small_files_of_a_finished_trial_are_enough_anywhere(
-    swept: list[Finished],
+    swept: list[TrialResult],
     trials: list[Trial],
     prepared: Prepared,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    here, there = swept[0].run.parent, tmp_path / "far/away"
+    here, there = swept[0].run_directory.parent, tmp_path / "far/away"
     for each in trials:
         for name in (f"{each.name}.toml", *(f"{each.name}/{file}" for file in CARRIED)):
             (there / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(here / name, there / name)
     data = copied(prepared.path, tmp_path / "data")
     monkeypatch.setattr(sweep.subprocess, "Popen", no_child)
-    found = sweep.run(trials, data, there, say=print)
+    found = sweep.run_sweep(trials, data, there, print_message=print)
     moved = [
-        dataclasses.replace(each, run=there / each.name, model=there / each.name / "model")
+        dataclasses.replace(each, run_directory=there / each.name, model=there / each.name / "model")
         for each in swept
     ]
     assert found == moved
@@ -235,7 +237,7 @@ def test_the_small_files_of_a_finished_trial_are_enough_anywhere(
 
 @pytest.mark.thorough
 def test_what_was_interrupted_goes_on_in_another_place_and_ends_the_same(
-    swept: list[Finished],
+    swept: list[TrialResult],
     trials: list[Trial],
     prepared: Prepared,
     start: Start,
@@ -258,7 +260,7 @@ def test_what_was_interrupted_goes_on_in_another_place_and_ends_the_same(
         return popen(command, **options)
 
     monkeypatch.setattr(sweep.subprocess, "Popen", record)
-    [found] = sweep.run(trials[:1], data, there, say=print)
+    [found] = sweep.run_sweep(trials[:1], data, there, print_message=print)
     assert ["--resume" in command for command in begun] == [True]
     assert weights(found) == weights(swept[0])
 
@@ -268,11 +270,13 @@ def test_what_was_interrupted_goes_on_in_another_place_and_ends_the_same(
 
 @pytest.mark.thorough
 def test_two_at_a_time_are_the_same_and_one_that_fails_hinders_no_other(
-    swept: list[Finished], trials: list[Trial], tiny: Config, prepared: Prepared, tmp_path: Path
+    swept: list[TrialResult], trials: list[Trial], tiny: Config, prepared: Prepared, tmp_path: Path
 ) -> None:
     bad = trial(tiny, "bad", "training.device=cuda")
     said: list[str] = []
-    found = sweep.run([bad, *trials], prepared.path, tmp_path, jobs=2, say=said.append)
+    found = sweep.run_sweep(
+        [bad, *trials], prepared.path, tmp_path, jobs=2, print_message=said.append
+    )
     assert [f.name for f in found] == ["bad", "one", "two"]
     assert list(map(weights, found[1:])) == list(map(weights, swept))
     assert [(f.bleu, f.perplexity) for f in found[1:]] == [(f.bleu, f.perplexity) for f in swept]
@@ -281,7 +285,7 @@ def test_two_at_a_time_are_the_same_and_one_that_fails_hinders_no_other(
     assert found[0].model is None
     assert any(line.startswith(f"bad: failed: {found[0].failure}; ") for line in said)
     assert said[-1].startswith("1 of 3 trials failed (bad); see ")
-    again = sweep.run([bad, *trials], prepared.path, tmp_path, say=said.append)
+    again = sweep.run_sweep([bad, *trials], prepared.path, tmp_path, print_message=said.append)
     assert again[0].failure == found[0].failure, "it was tried again"
     assert again[1:] == found[1:]
     assert f"{tmp_path}: 2 of 3 trials are done already" in said
@@ -301,13 +305,13 @@ def test_several_at_a_time_share_the_cores(
             return 1
 
     monkeypatch.setattr(sweep.subprocess, "Popen", Child)
-    monkeypatch.setattr(sweep, "cores", lambda: 7)
+    monkeypatch.setattr(sweep, "available_cores", lambda: 7)
     monkeypatch.delenv("OMP_NUM_THREADS")
-    sweep.run(trials, prepared.path, tmp_path, jobs=5, say=print)
-    sweep.run(trials, prepared.path, tmp_path, jobs=1, say=print)
+    sweep.run_sweep(trials, prepared.path, tmp_path, jobs=5, print_message=print)
+    sweep.run_sweep(trials, prepared.path, tmp_path, jobs=1, print_message=print)
     assert [env.get("OMP_NUM_THREADS") for env in seen] == ["3", "3", None, None]
     monkeypatch.setenv("OMP_NUM_THREADS", "2")
-    sweep.run(trials, prepared.path, tmp_path, jobs=2, say=print)
+    sweep.run_sweep(trials, prepared.path, tmp_path, jobs=2, print_message=print)
     assert seen[-1]["OMP_NUM_THREADS"] == "2", "who has set it knows why"
 
 
@@ -317,10 +321,12 @@ DRIVER = """
 import sys
 from pathlib import Path
 from dragoman.config import Config
-from dragoman.paper.sweep import Trial, run
+from dragoman.paper.sweep import Trial, run_sweep
 out, data, jobs, *names = sys.argv[1:]
 trials = [Trial(Path(name).stem, Config.load(Path(name))) for name in names]
-run(trials, Path(data), Path(out), jobs=int(jobs), say=lambda line: print(line, flush=True))
+def show(line):
+    print(line, flush=True)
+run_sweep(trials, Path(data), Path(out), jobs=int(jobs), print_message=show)
 """
 
 
@@ -375,7 +381,7 @@ def wait_until_nobody_is_left(out: Path, seconds: float = 10.0) -> None:
 
 
 def test_killed_it_goes_on_where_it_was_and_ends_the_same(
-    swept: list[Finished], trials: list[Trial], prepared: Prepared, start: Start, tmp_path: Path
+    swept: list[TrialResult], trials: list[Trial], prepared: Prepared, start: Start, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
     process = start(trials, 1)
@@ -383,13 +389,16 @@ def test_killed_it_goes_on_where_it_was_and_ends_the_same(
     os.killpg(process.pid, signal.SIGSTOP)
     process.kill()
     process.wait()
-    with pytest.raises(TrainingError, match="or a run that one has left; wait for its end"):
-        sweep.run(trials, prepared.path, out, say=print)
+    with pytest.raises(
+        TrainingError,
+        match="left behind, is still working here; wait until it",
+    ):
+        sweep.run_sweep(trials, prepared.path, out, print_message=print)
     os.killpg(process.pid, signal.SIGKILL)
     wait_until_nobody_is_left(out)
     assert not (out / "one/model").exists()
     begun = (out / "one/run.json").stat().st_mtime_ns
-    found = sweep.run(trials, prepared.path, out, say=print)
+    found = sweep.run_sweep(trials, prepared.path, out, print_message=print)
     assert (out / "one/run.json").stat().st_mtime_ns == begun, "it began anew"
     assert list(map(weights, found)) == list(map(weights, swept))
     assert [(f.target_tokens, f.bleu) for f in found] == [(f.target_tokens, f.bleu) for f in swept]
@@ -423,7 +432,7 @@ def test_a_run_never_gets_the_same_signal_from_the_terminal_and_from_the_sweep(
 
     monkeypatch.setattr(sweep.subprocess, "Popen", Child)
     with pytest.raises(SystemExit) as left:
-        sweep.run(trials, prepared.path, tmp_path, say=print)
+        sweep.run_sweep(trials, prepared.path, tmp_path, print_message=print)
     assert left.value.code == 128 + number
     assert sent == [{signal.SIGINT: signal.SIGTERM, signal.SIGTERM: signal.SIGINT}[number]]
 

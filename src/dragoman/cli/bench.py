@@ -18,7 +18,7 @@ from dragoman.cli.options import Json, Model, Preset, Set
 from dragoman.errors import ConfigError, DataError, ModelError
 
 if TYPE_CHECKING:
-    from dragoman.bench.translation.benchmark import Measured
+    from dragoman.bench.translation.benchmark import Measurement
     from dragoman.bench.translation.systems import System
     from dragoman.model_directory import LoadedModel
 
@@ -41,7 +41,7 @@ def bench_train(
     config = read_config(preset, set_, None, [])
     from dragoman.bench.training.benchmark import measure
 
-    report = measure(config, preset, steps=steps, against=against, say=print_message)
+    report = measure(config, preset, steps=steps, against=against, print_message=print_message)
     print_result(report.to_dict() if as_json else "\n".join(report.lines()))
 
 
@@ -75,23 +75,29 @@ def bench_translate(
 
     Speed, latency, memory, time to load, size and BLEU of each; docs/bench.md.
     """
-    from dragoman.bench.translation.benchmark import BUSY, Task, load_average, measure, processor
+    from dragoman.bench.translation.benchmark import (
+        BUSY_LOAD,
+        BenchmarkTask,
+        load_average,
+        measure,
+        processor,
+    )
     from dragoman.bench.translation.report import TranslationReport
-    from dragoman.bench.translation.systems import OURS, chosen, with_shortlists
+    from dragoman.bench.translation.systems import DRAGOMAN_SYSTEMS, parse_systems, with_shortlists
     from dragoman.system.cores import available_cores
 
-    systems = [*OURS, *chosen(against)]
+    systems = [*DRAGOMAN_SYSTEMS, *parse_systems(against)]
     available = available_cores()
     if threads is not None and threads > available:
         raise ConfigError(f"--threads {threads}: there are {available} cores")
     load = load_average()
-    if load is not None and load > BUSY * available:
+    if load is not None and load > BUSY_LOAD * available:
         print_message(
             f"the load average is {load:.1f} on {available} cores: other processes are running, "
             "and times will suffer; CPU ms/token suffers less"
         )
     from dragoman.inference.cpu.shortlist import read_shortlist
-    from dragoman.interop.support import PACKAGES, check_fit, require
+    from dragoman.interop.export import PACKAGES, check_exportable, require_packages
     from dragoman.model_directory import load_model
 
     loaded = load_model(model)
@@ -99,8 +105,8 @@ def bench_translate(
         raise ModelError(f"{model}: a parser; this benchmark is of translation")
     for system in systems:
         if system.export is not None:
-            check_fit(loaded.config, system.export)
-            require(*PACKAGES[system.export])
+            check_exportable(loaded.config, system.export)
+            require_packages(*PACKAGES[system.export])
     if shortlist:
         read_shortlist(loaded)  # refused now, if there is none
         systems = with_shortlists(systems)
@@ -108,17 +114,17 @@ def bench_translate(
     with _conversion_directory(out) as place:
         converted = list(_convert_models(loaded, systems, place))
         search = loaded.config.search
-        task = Task(
+        task = BenchmarkTask(
             model=loaded.path,
             sentences=text.sources,
             search={"length_penalty": search.length_penalty, "max_extra": search.max_extra},
-            count=text.tokens,
+            count_tokens=text.tokens,
             threads=threads or available,
             beams=tuple(dict.fromkeys(beam or (1, 4))),
             rounds=rounds,
-            alone=alone,
+            single_sentences=alone,
         )
-        measured = measure(task, converted, say=print_message)
+        measured = measure(task, converted, print_message=print_message)
     text.score(measured)
     report = TranslationReport(
         model=str(model),
@@ -144,7 +150,7 @@ class _Text:
     def __init__(
         self, loaded: LoadedModel, source: Path, reference: Path | None, count: int | None
     ) -> None:
-        from dragoman.bench.translation.benchmark import spread_out
+        from dragoman.bench import sample_evenly
 
         self._tokenizer, self._languages = loaded.tokenizer, loaded.config.data.languages
         lines = list(read_lines([source]))
@@ -160,7 +166,7 @@ class _Text:
         if not fit:
             raise DataError(f"{source}: no line has 1 to {limit} pieces; there is nothing to time")
         self.left_out = len(lines) - len(fit)
-        taken = spread_out(fit, count or len(fit))
+        taken = sample_evenly(fit, count or len(fit))
         self.sources = [lines[i] for i in taken]
         self._references = [answers[i] for i in taken] if answers is not None else None
 
@@ -168,7 +174,7 @@ class _Text:
         """Count the pieces of texts, and an end for each."""
         return sum(len(ids) + 1 for ids in self._tokenizer.encode_batch(list(texts)))
 
-    def score(self, measured: Measured) -> None:
+    def score(self, measured: Measurement) -> None:
         """Give every speed the BLEU of its translations, if there are references."""
         if self._references is None:
             return
@@ -269,7 +275,7 @@ def _versions(systems: list[System]) -> dict[str, str]:
     from importlib.metadata import version
 
     from dragoman import __version__
-    from dragoman.interop.support import PACKAGES
+    from dragoman.interop.export import PACKAGES
 
     packages = [name for system in systems if system.export for name in PACKAGES[system.export]]
     return {"dragoman": __version__} | {name: version(name) for name in ("torch", *packages)}

@@ -53,14 +53,14 @@ def table1(
 
     About two minutes on two cores.
     """
-    from dragoman.paper.table1 import measurement as table
+    from dragoman.paper import table1 as table
     from dragoman.training.distributed.ranks import pick_device
 
     found = table.measure(
         [n for n in table.LENGTHS if n <= longest],
         [d for d in table.WIDTHS if d <= widest],
         device=pick_device(device),
-        say=print_message,
+        print_message=print_message,
     )
     picture = out / "table1.png"
     _keep(out, "table1", found.to_json())
@@ -91,15 +91,15 @@ def table2(
     Without --data on the phrasebook, a quarter of an hour or more on two cores. Interrupted, it is
     continued by the same command.
     """
-    from dragoman.paper.table2 import measurement as table
+    from dragoman.paper import table2 as table
 
-    contenders = _contenders(model or [])
+    models = _select_models(model or [])
     asked = {"parameters": parameters, "steps": steps, "jobs": jobs}
-    given: dict[str, Any] = {"print_message": print_message, "contenders": contenders}
+    given: dict[str, Any] = {"print_message": print_message, "models": models}
     given |= {name: value for name, value in asked.items() if value is not None}
     if data is None:
         name = "table2-phrasebook"
-        found = table.phrasebook(out / name, **given)
+        found = table.measure_phrasebook(out / name, **given)
     else:
         name = f"table2-{data.resolve().name}"
         if test is not None and len(test) != 2:
@@ -112,15 +112,15 @@ def table2(
     _tell(out, table.render(found), found.to_json(), picture, as_json)
 
 
-def _contenders(names: list[str]) -> Any:
+def _select_models(names: list[str]) -> Any:
     """Return all rows, or those named and the Transformer, which sets the FLOPs."""
-    from dragoman.paper.table2.measurement import CONTENDERS
+    from dragoman.paper.table2 import COMPARED_MODELS
 
-    known = [one.name for one in CONTENDERS]
+    known = [one.name for one in COMPARED_MODELS]
     for name in names:
         if name not in known:
             raise ConfigError(f"--model {name}: no such row; there are: {', '.join(known)}")
-    return [one for one in CONTENDERS if not names or one.name in (*names, known[-1])]
+    return [one for one in COMPARED_MODELS if not names or one.name in (*names, known[-1])]
 
 
 def _budget(data: Path, given: dict[str, Any]) -> dict[str, Any]:
@@ -149,11 +149,11 @@ def table3(
 
     Without --data only the parameters. Interrupted, it is continued by the same command.
     """
-    from dragoman.paper.table3 import measurement as table
+    from dragoman.paper import table3 as table
 
     if data is None:
-        counted = table.count_grid(table.counts())
-        print_result(_as_json(counted) if as_json else counted.text())
+        counted = table.parameter_table(table.count_paper_parameters())
+        print_result(_as_json(counted) if as_json else counted.to_text())
         return
     name = f"table3-{data.resolve().name}"
     found = table.measure(
@@ -163,7 +163,7 @@ def table3(
         steps=steps,
         rows=row or (),
         jobs=1 if jobs is None else jobs,
-        say=print_message,
+        print_message=print_message,
     )
     picture = out / f"{name}.png"
     _keep(out, name, found.to_json())
@@ -171,8 +171,8 @@ def table3(
     _tell(out, table.render(found), found.to_json(), picture, as_json)
 
 
-def _as_json(grid: TextTable) -> list[dict[str, str]]:
-    return [dict(zip(grid.header, row, strict=True)) for row in grid.rows]
+def _as_json(table: TextTable) -> list[dict[str, str]]:
+    return [dict(zip(table.header, row, strict=True)) for row in table.rows]
 
 
 @paper_app.command()
@@ -272,18 +272,18 @@ def table4(
     and need its licence; Dragoman does not carry them. Interrupted, it is continued by the same
     command.
     """
-    from dragoman.paper.table4 import measurement as table
+    from dragoman.paper import table4 as table
 
     if not (trees or valid or test or wsj or preset or model or trees_of):
-        shown = table.paper_grid()
-        print_result(_as_json(shown) if as_json else f"{shown.text()}\n{table.LICENCE}")
+        shown = table.paper_table()
+        print_result(_as_json(shown) if as_json else f"{shown.to_text()}\n{table.LICENCE}")
         return
     if wsj is not None and (trees or valid or test):
         raise ConfigError("--wsj has its own --trees, --valid and --test; leave them out")
     if wsj is not None:
-        treebanks = table.Treebanks.of_wsj(wsj)
+        treebanks = table.Treebanks.from_wsj(wsj)
     else:
-        treebanks = table.Treebanks.of_files(trees or (), valid or (), test or ())
+        treebanks = table.Treebanks.from_files(trees or (), valid or (), test or ())
     trained = [] if no_train else (preset or (table.PRESETS if treebanks.train else []))
     name = f"table4-{treebanks.name}"
     found = table.measure(
@@ -294,7 +294,7 @@ def table4(
         trees=_named("--trees-of", trees_of or []),
         search=search,
         jobs=1 if jobs is None else jobs,
-        say=print_message,
+        print_message=print_message,
         command=_again(
             {"--trees": trees, "--valid": valid, "--test": test, "--wsj": [wsj] if wsj else []},
             {"--preset": preset, "--set": assignments, "--model": model, "--trees-of": trees_of},

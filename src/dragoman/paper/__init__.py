@@ -1,1 +1,1 @@
-"""The paper's tables and figures as commands, each beside the paper's own."""
+"""The paper's tables and figures as commands, each shown beside the paper's own."""

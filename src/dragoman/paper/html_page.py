@@ -1,4 +1,4 @@
-"""One HTML page that needs nothing beside it: sections of tables and pictures."""
+"""An HTML page that needs no other file: sections of tables, pictures and paragraphs."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from importlib import resources
 from pathlib import Path
 
 from dragoman.errors import DragomanError
-from dragoman.paper.text_table import Grid
+from dragoman.paper.text_table import TextTable
 
-__all__ = ["Picture", "Section", "page"]
+__all__ = ["Picture", "Section", "render_page"]
 
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A picture, PNG or SVG, and what it shows."""
+    """Hold where a PNG or SVG picture is, and the caption that says what it shows."""
 
     path: Path
     caption: str
 
-    def html(self) -> str:
-        """The picture itself, inside the page."""
+    def to_html(self) -> str:
+        """Return a figure that contains the picture's own bytes; raise if they cannot be read."""
         kinds = {".png": "image/png", ".svg": "image/svg+xml"}
         try:
             content = base64.b64encode(self.path.read_bytes()).decode("ascii")
             kind = kinds[self.path.suffix]
         except (OSError, KeyError):
             raise DragomanError(
-                f"{self.path}: cannot be put in the report; make it again"
+                f"{self.path}: cannot be put in the report; draw it again"
             ) from None
         return (
             f'<figure><div class="scroll" tabindex="0"><img src="data:{kind};base64,{content}" '
@@ -42,23 +42,23 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A table or figure of the paper: what it says, what was measured, how to do it again."""
+    """Hold what was measured of a table or figure of the paper, and the command that does it."""
 
     title: str
-    lead: str
+    introduction: str
     command: str
-    parts: Sequence[Grid | Picture | str] = ()
-    """Tables, pictures and paragraphs in order; none: not measured yet."""
+    parts: Sequence[TextTable | Picture | str] = ()
+    """Holds tables, pictures and paragraphs in order; it is empty if nothing was measured yet."""
 
     @property
     def anchor(self) -> str:
-        """Its name in an address."""
+        """Return the section's name in links."""
         return re.sub(r"[^a-z0-9]+", "-", self.title.lower()).strip("-")
 
-    def html(self) -> str:
-        """All of it."""
+    def to_html(self) -> str:
+        """Return the whole section, with how to measure it at its end."""
         parts = [
-            f"<p>{escape(part)}</p>" if isinstance(part, str) else part.html()
+            f"<p>{escape(part)}</p>" if isinstance(part, str) else part.to_html()
             for part in self.parts
         ]
         kind = "" if parts else ' class="missing"'
@@ -66,17 +66,17 @@ class Section:
         body = "\n".join(parts)
         return (
             f'<section id="{self.anchor}"{kind}>\n<h2>{escape(self.title)}</h2>\n'
-            f"<p>{escape(self.lead)}</p>\n{body}\n"
+            f"<p>{escape(self.introduction)}</p>\n{body}\n"
             f'<div class="again">{again}<pre><code>{escape(self.command)}</code></pre></div>\n'
             "</section>"
         )
 
 
-def page(title: str, lead: str, sections: Sequence[Section], end: str) -> str:
-    """The whole page as text."""
+def render_page(title: str, introduction: str, sections: Sequence[Section], end: str) -> str:
+    """Return the whole page: title, links to the sections, the sections, and a last line."""
     style = resources.files("dragoman.paper").joinpath("page.css").read_text(encoding="utf-8")
     links = "\n".join(f'<li><a href="#{s.anchor}">{escape(s.title)}</a></li>' for s in sections)
-    body = "\n".join(section.html() for section in sections)
+    body = "\n".join(section.to_html() for section in sections)
     return f"""<!doctype html>
 <html lang="en">
 <head>
@@ -89,7 +89,7 @@ def page(title: str, lead: str, sections: Sequence[Section], end: str) -> str:
 <body>
 <header>
 <h1>{escape(title)}</h1>
-<p class="lead">{escape(lead)}</p>
+<p class="lead">{escape(introduction)}</p>
 <nav aria-label="Contents"><ol>
 {links}
 </ol></nav>

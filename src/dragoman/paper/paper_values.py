@@ -1,4 +1,4 @@
-"""What the paper's tables say, to be printed beside what is measured here."""
+"""The numbers printed in the paper's tables, to be shown beside what is measured here."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Complexity:
-    """A row of Table 1."""
+    """Hold a row of Table 1: what one layer costs as n and d grow."""
 
     layer: str
     operations: str
@@ -37,7 +37,7 @@ TABLE_1: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """A row of Table 2: newstest2014 BLEU and training FLOPs."""
+    """Hold a row of Table 2: newstest2014 BLEU and training FLOPs."""
 
     model: str
     en_de: float | None = None
@@ -62,7 +62,7 @@ TABLE_2: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Variation:
-    """A row of Table 3: newstest2013, English to German; unlisted is as in the base model."""
+    """Hold a row of Table 3, newstest2013 English to German; all else is as in the base model."""
 
     row: str
     change: str
@@ -70,7 +70,7 @@ class Variation:
     perplexity: float
     bleu: float
     parameters: float | None = None
-    """In millions."""
+    """Counts parameters in millions."""
 
 
 TABLE_3: Final = (
@@ -99,7 +99,7 @@ TABLE_3: Final = (
 
 @dataclass(frozen=True, slots=True)
 class ParserScore:
-    """A row of Table 4: F1 on section 23 of the Wall Street Journal."""
+    """Hold a row of Table 4: F1 on section 23 of the Wall Street Journal."""
 
     parser: str
     training: str

@@ -11,14 +11,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from dragoman.errors import DataError
-from dragoman.paper.figures.all_figures import DOT_PRODUCTS, LIST, read_list
-from dragoman.paper.figures.dot_products import DotProducts
-from dragoman.paper.html_page import Picture, Section, page
-from dragoman.paper.table1 import measurement as table1
-from dragoman.paper.table2 import measurement as table2
-from dragoman.paper.table3 import measurement as table3
-from dragoman.paper.table4 import measurement as table4
-from dragoman.paper.text_table import Grid
+from dragoman.paper import table1, table2, table3, table4
+from dragoman.paper.figures.all_figures import DOT_PRODUCTS, FIGURE_LIST, read_list
+from dragoman.paper.figures.formulas import DotProducts
+from dragoman.paper.html_page import Picture, Section, render_page
+from dragoman.paper.text_table import TextTable
 from dragoman.system.atomic_files import atomic_write
 
 __all__ = ["write_report"]
@@ -27,9 +24,12 @@ T = TypeVar("T")
 
 
 def write_report(out: Path) -> Path:
-    """Write report.html beside the results in `out`; what is not there yet says how to get it."""
+    """Write report.html beside the results in `out`, and return its path.
+
+    A section that was not measured yet says which command measures it.
+    """
     sections = [_table1(out), *_table2(out), *_table3(out), *_table4(out), *_figures(out)]
-    text = page(
+    text = render_page(
         "Attention Is All You Need, measured again",
         "The tables and figures of the paper, each beside what was measured here, with the "
         "command that measures it again.",
@@ -68,18 +68,18 @@ def _table1(out: Path) -> Section:
         out / "table1.png",
         f"Against the length n, on {found.device}: operations, time, sequential steps, paths.",
     )
-    return replace(section, parts=[*table1.grids(found), picture, *found.notes])
+    return replace(section, parts=[*table1.text_tables(found), picture, *found.notes])
 
 
 def _table2(out: Path) -> Iterator[Section]:
-    lead = (
+    introduction = (
         "The models that came before the Transformer, and the Transformer, trained by the same "
         "loop on the same batches at the same number of parameters: once for the same steps, once "
         "for the same training FLOPs."
     )
     files = sorted(out.glob("table2-*.json"))
     if not files:
-        yield Section("Table 2", lead, "dragoman paper table2")
+        yield Section("Table 2", introduction, "dragoman paper table2")
     for file in files:
         found = _read(file, table2.Table2.from_json)
         name = file.stem.removeprefix("table2-")
@@ -89,9 +89,9 @@ def _table2(out: Path) -> Iterator[Section]:
         )
         yield Section(
             f"Table 2: {name}",
-            lead,
+            introduction,
             _table2_command(found, name),
-            [*table2.grids(found), table2.verdict(found), picture],
+            [*table2.text_tables(found), table2.describe_length_effect(found), picture],
         )
 
 
@@ -100,56 +100,56 @@ def _table2_command(found: table2.Table2, name: str) -> str:
     if name != "phrasebook":
         words.append(f"--data {found.data}")
         words += [f"--test {found.test}"] if found.test != table2.VALIDATION else []
-    there = dict.fromkeys(row.model for row in found.rows)
-    if len(there) < len(table2.CONTENDERS):
-        words += [f"--model {shlex.quote(model)}" for model in there]
+    measured = dict.fromkeys(row.model for row in found.rows)
+    if len(measured) < len(table2.COMPARED_MODELS):
+        words += [f"--model {shlex.quote(model)}" for model in measured]
     return " ".join([*words, f"--parameters {found.parameters} --steps {found.steps}"])
 
 
 def _table3(out: Path) -> Iterator[Section]:
-    lead = (
+    introduction = (
         "One change to the base model at a time: heads, the width of keys, size, regularisation, "
         "positions."
     )
-    counted = table3.count_grid(table3.counts())
-    yield Section("Table 3: parameters", lead, "dragoman paper table3", [counted])
+    counted = table3.parameter_table(table3.count_paper_parameters())
+    yield Section("Table 3: parameters", introduction, "dragoman paper table3", [counted])
     files = sorted(out.glob("table3-*.json"))
     if not files:
-        yield Section("Table 3: scores", lead, "dragoman paper table3 --data DIR")
+        yield Section("Table 3: scores", introduction, "dragoman paper table3 --data DIR")
     for file in files:
         found = _read(file, table3.Table3.from_json)
         picture = Picture(
             file.with_suffix(".png"),
             "The difference each change makes, with standard errors, beside the paper's.",
         )
+        findings = table3.findings_table(table3.check_findings(found))
         yield Section(
             f"Table 3: {file.stem.removeprefix('table3-')}",
-            lead,
+            introduction,
             f"dragoman paper table3 --data {found.corpus} --seeds {len(found.seeds)} "
             f"--steps {found.base.training.steps}",
-            [table3.grid(found), picture, table3.finding_grid(table3.findings(found))],
+            [table3.scores_table(found), picture, findings],
         )
 
 
 def _table4(out: Path) -> Iterator[Section]:
-    lead = (
+    introduction = (
         "English constituency parsing: a tree is a sequence of actions, and the Transformer writes "
         f"it as it writes a translation. {table4.LICENCE}"
     )
     files = sorted(out.glob("table4-*.json"))
     if not files:
-        yield Section(
-            "Table 4", lead, "dragoman paper table4 --trees TRAIN --valid DEV --test TEST"
-        )
+        command = "dragoman paper table4 --trees TRAIN --valid DEV --test TEST"
+        yield Section("Table 4", introduction, command)
     for file in files:
         found = _read(file, table4.Table4.from_json)
         picture = Picture(
             file.with_suffix(".png"), "F1 by sentence length, and F1 beside the paper's rows."
         )
-        scores, *others = table4.grids(found)
+        scores, *others = table4.text_tables(found)
         yield Section(
             f"Table 4: {file.stem.removeprefix('table4-')}",
-            lead,
+            introduction,
             found.command,
             [scores, picture, *others],
         )
@@ -157,7 +157,7 @@ def _table4(out: Path) -> Iterator[Section]:
 
 def _figures(out: Path) -> Iterator[Section]:
     folder = out / "figures"
-    section = Section(
+    attention = Section(
         "Figures 3 to 5",
         "What the heads look at. Each head has a colour, and a line is as strong as its weight.",
         "dragoman paper figures MODEL",
@@ -167,22 +167,22 @@ def _figures(out: Path) -> Iterator[Section]:
         "Positions, the learning rate, and why scores are divided by √d_k.",
         "dragoman paper figures",
     )
-    if not (folder / LIST).exists():
-        yield section
+    if not (folder / FIGURE_LIST).exists():
+        yield attention
         yield formulas
         return
-    drawn = read_list(folder)
-    plain = ("positions", "learning-rate", "dot-products")
-    for one, is_formula in ((section, False), (formulas, True)):
+    records = read_list(folder)
+    formula_names = ("positions", "learning-rate", "dot-products")
+    for section, is_formula in ((attention, False), (formulas, True)):
         pictures = [
-            Picture(folder / next(f for f in d.files if f.endswith(".png")), d.caption)
-            for d in drawn
-            if (d.name in plain) == is_formula
+            Picture(folder / next(f for f in one.files if f.endswith(".png")), one.caption)
+            for one in records
+            if (one.name in formula_names) == is_formula
         ]
-        yield replace(one, parts=[*pictures, *(_dot_products(folder) if is_formula else ())])
+        yield replace(section, parts=[*pictures, *(_dot_products(folder) if is_formula else ())])
 
 
-def _dot_products(folder: Path) -> Iterator[Grid]:
-    """The numbers behind their picture."""
+def _dot_products(folder: Path) -> Iterator[TextTable]:
+    """Yield the numbers behind the picture of dot products, if there are any."""
     if (file := folder / DOT_PRODUCTS).exists():
-        yield _read(file, DotProducts.from_json).grid()
+        yield _read(file, DotProducts.from_json).to_table()

@@ -1,4 +1,10 @@
-"""Results that outlive an interruption: each in a file, with what it was found of."""
+"""Results that outlive an interruption: each is a file that also holds fingerprints of its inputs.
+
+This is not `workflows.stages`, where a directory of stages is made in order and work with other
+settings is refused. Here every result stands alone: if its inputs have changed it is computed again
+and replaced, and since models and corpora are known by fingerprints of their content, not by their
+paths, results can be carried to another machine without the weights they were computed from.
+"""
 
 from __future__ import annotations
 
@@ -12,37 +18,40 @@ from typing import Any
 from dragoman.data.prepare import Prepared
 from dragoman.system.atomic_files import atomic_write
 
-__all__ = ["corpus_fingerprint", "file_fingerprint", "fingerprint", "kept"]
+__all__ = ["corpus_fingerprint", "file_fingerprint", "fingerprint", "load_or_compute"]
 
 
-def kept(file: Path, of: Mapping[str, Any], find: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """What `file` holds, if it was found of the same; else what is found now, which it then holds.
+def load_or_compute(
+    file: Path, inputs: Mapping[str, Any], compute: Callable[[], dict[str, Any]]
+) -> dict[str, Any]:
+    """Return what `file` holds if it was computed from the same inputs; else compute and save it.
 
-    Both `of` and what is found are as JSON gives them back.
+    Both inputs and result must be what JSON gives back unchanged.
     """
     with suppress(OSError, ValueError, KeyError, TypeError):
         table = json.loads(file.read_text(encoding="utf-8"))
-        if table["of"] == of:
+        if table["of"] == inputs:
             return dict(table["found"])
-    found = find()
-    text = json.dumps({"of": of, "found": found}, indent=2, ensure_ascii=False)
+    result = compute()
+    text = json.dumps({"of": inputs, "found": result}, indent=2, ensure_ascii=False)
     atomic_write(file, text + "\n")
-    return found
+    return result
 
 
 def fingerprint(*lists: Sequence[str]) -> str:
-    """The same for the same lists of texts, and for no others."""
-    return _short(json.dumps([list(each) for each in lists]).encode("ascii"))
+    """Return a hash that is the same for the same lists of texts, and for no others."""
+    content = json.dumps([list(each) for each in lists]).encode("ascii")
+    return hashlib.sha256(content).hexdigest()[:32]
 
 
 def file_fingerprint(file: Path) -> str:
-    """The same for files of the same bytes."""
+    """Return a hash that is the same for files of the same bytes."""
     with file.open("rb") as content:
         return hashlib.file_digest(content, "sha256").hexdigest()[:32]
 
 
 def corpus_fingerprint(prepared: Prepared) -> str:
-    """The same for prepared corpora, wherever they are, that a model learns the same from.
+    """Return a hash that is the same for corpora a model learns the same from, wherever they are.
 
     Their pieces, pairs and validation sets are the same; all files are read, a second a gigabyte.
     """
@@ -54,7 +63,3 @@ def corpus_fingerprint(prepared: Prepared) -> str:
         prepared.valid_source,
         prepared.valid_target,
     )
-
-
-def _short(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()[:32]

@@ -1,4 +1,4 @@
-"""A table as data: printed on a terminal, or set in the report."""
+"""A table as data, to be printed on a terminal or set in the HTML report."""
 
 from __future__ import annotations
 
@@ -6,28 +6,29 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-__all__ = ["Grid"]
+__all__ = ["TextTable"]
 
 
 @dataclass(frozen=True, slots=True)
-class Grid:
-    """Rows of text under a header; numbers stand right, the first `words` columns left."""
+class TextTable:
+    """Hold rows of text under a header; columns of text are aligned left, numbers right."""
 
     title: str
     header: Sequence[str]
     rows: Sequence[Sequence[str]]
     note: str = ""
-    """What the reader must know to read it."""
-    words: int = 1
+    """States below the table what a reader must know to read it."""
+    text_columns: int = 1
+    """Tells how many of the first columns hold text; the others hold numbers."""
 
-    def text(self) -> str:
-        """For a terminal: columns as wide as what is in them."""
+    def to_text(self) -> str:
+        """Return the table for a terminal, each column as wide as its widest cell."""
         lines = [tuple(self.header), *map(tuple, self.rows)]
         widths = [max(len(line[i]) for line in lines) for i in range(len(self.header))]
         printed = [self.title] if self.title else []
         for line in lines:
             cells = [
-                cell.ljust(width) if i < self.words else cell.rjust(width)
+                cell.ljust(width) if i < self.text_columns else cell.rjust(width)
                 for i, (cell, width) in enumerate(zip(line, widths, strict=True))
             ]
             printed.append("  ".join(cells).rstrip())
@@ -35,15 +36,15 @@ class Grid:
             printed.append(self.note)
         return "\n".join(printed)
 
-    def html(self) -> str:
-        """For the report: a table that scrolls by itself where the page is narrow."""
+    def to_html(self) -> str:
+        """Return the table as HTML that scrolls by itself where the page is narrow."""
         head = "".join(
-            f'<th scope="col"{self._side(i)}>{escape(cell)}</th>'
+            f'<th scope="col"{self._alignment(i)}>{escape(cell)}</th>'
             for i, cell in enumerate(self.header)
         )
         body = "\n".join(
             "<tr>"
-            + "".join(f"<td{self._side(i)}>{escape(cell)}</td>" for i, cell in enumerate(row))
+            + "".join(f"<td{self._alignment(i)}>{escape(cell)}</td>" for i, cell in enumerate(row))
             + "</tr>"
             for row in self.rows
         )
@@ -52,5 +53,5 @@ class Grid:
         table = f"<table>{title}<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table>"
         return f'<div class="scroll" tabindex="0">{table}</div>{note}'
 
-    def _side(self, column: int) -> str:
-        return "" if column < self.words else ' class="number"'
+    def _alignment(self, column: int) -> str:
+        return "" if column < self.text_columns else ' class="number"'

@@ -8,14 +8,14 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from dragoman.bench.training.flops import (
-    Lengths,
+    SentenceLengths,
     attention_flops,
     formulas_hold,
     linear_flops,
     sentence_lengths,
     training_flops,
 )
-from dragoman.bench.training.synthetic_corpus import timed_batches
+from dragoman.bench.training.synthetic_corpus import SyntheticPairs, packed_batches
 from dragoman.config import Config, ModelConfig
 from dragoman.models import Rows, build
 
@@ -46,7 +46,7 @@ def test_products_with_weights_are_those_pytorch_counts(activation: str) -> None
     counts = counter.get_flop_counts()["Global"]
     matrix = {torch.ops.aten.mm, torch.ops.aten.addmm}
     found = sum(count for operator, count in counts.items() if operator in matrix)
-    lengths = Lengths(np.full(3, 7), np.full(3, 5))
+    lengths = SentenceLengths(np.full(3, 7), np.full(3, 5))
     assert found == 3 * linear_flops(config, VOCABULARY, lengths)
 
 
@@ -70,12 +70,12 @@ def test_attention_counts_the_visible_pairs_of_each_sentence(window: int) -> Non
     config = ModelConfig(
         encoder_layers=1, decoder_layers=1, d_model=16, heads=2, d_k=6, d_v=10, window=window
     )
-    found = attention_flops(config, Lengths(np.array(source), np.array(target)))
+    found = attention_flops(config, SentenceLengths(np.array(source), np.array(target)))
     assert found == attended(source, target, window) * 2 * 2 * (6 + 10)
 
 
 def test_training_is_three_forward_passes_and_r_drop_six(tiny: Config) -> None:
-    lengths = Lengths(np.array([5, 6]), np.array([7, 3]))
+    lengths = SentenceLengths(np.array([5, 6]), np.array([7, 3]))
     forward = linear_flops(tiny.model, 330, lengths) + attention_flops(tiny.model, lengths)
     assert training_flops(tiny, lengths) == 3 * forward
     twice = tiny.overridden(["training.r_drop=1"])
@@ -83,7 +83,7 @@ def test_training_is_three_forward_passes_and_r_drop_six(tiny: Config) -> None:
 
 
 def test_lengths_are_those_of_the_sentences_of_a_batch(tiny: Config) -> None:
-    batches = timed_batches(tiny, 2)
+    batches = packed_batches(tiny, SyntheticPairs.for_config(tiny), 2)
     lengths = sentence_lengths(batches)
     assert len(lengths.source_N) == len(lengths.target_N) == sum(b.sentences for b in batches)
     assert lengths.source_N.sum() == sum(b.source_tokens for b in batches)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 
 import pytest
@@ -10,22 +11,22 @@ from torch import Tensor, nn
 
 from dragoman.bench.training import peers
 from dragoman.bench.training.peers import (
-    Padded,
-    Peer,
+    PaddedBatch,
+    PeerTraining,
+    build_marian,
+    build_torch_transformer,
     check_peers,
-    marian,
     padded_batches,
-    peer_kinds,
-    torch_transformer,
+    peer_models,
 )
-from dragoman.bench.training.synthetic_corpus import SyntheticPairs, timed_batches
+from dragoman.bench.training.synthetic_corpus import SyntheticPairs
 from dragoman.config import Config
 from dragoman.errors import ConfigError
 from dragoman.models import count_parameters
 from dragoman.text.special_tokens import BOS, EOS, PAD
 
 CPU = torch.device("cpu")
-MAKERS = pytest.mark.parametrize("make", [marian, torch_transformer])
+MAKERS = pytest.mark.parametrize("make", [build_marian, build_torch_transformer])
 Maker = Callable[[Config], nn.Module]
 
 
@@ -41,16 +42,18 @@ def sentences(side_BL: Tensor) -> list[tuple[int, ...]]:
 # --- padded batches ---
 
 
-def test_padded_batches_hold_the_sentences_of_the_packed_ones(tiny: Config) -> None:
-    packed = timed_batches(tiny, 3)
-    padded = padded_batches(packed, 512)
-    assert sum(b.target_tokens for b in padded) == sum(b.target_tokens for b in packed)
-    pairs = SyntheticPairs(vocabulary=330, longest=63)
+@pytest.fixture(scope="module")
+def pairs(tiny: Config) -> SyntheticPairs:
+    return SyntheticPairs.for_config(tiny)
+
+
+def test_padded_batches_hold_sentences_of_the_corpus_with_their_marks(
+    pairs: SyntheticPairs,
+) -> None:
     known = {
         (*pairs.source(i).tolist(), EOS): tuple(pairs.target(i).tolist()) for i in range(len(pairs))
     }
-    found = 0
-    for batch in padded:
+    for batch in padded_batches(pairs, 512, 3):
         for source, target, output in zip(
             sentences(batch.source_BS),
             sentences(batch.input_BT),
@@ -59,22 +62,33 @@ def test_padded_batches_hold_the_sentences_of_the_packed_ones(tiny: Config) -> N
         ):
             assert target == (BOS, *output[:-1])
             assert output[-1] == EOS
-            if len(source) > 3:  # shorter ones occur twice
+            if len(source) > 5:  # shorter ones occur twice
                 assert known[source] == output[:-1]
-            found += 1
-    assert found == sum(batch.sentences for batch in packed)
 
 
-def test_padded_batches_are_full_but_not_fuller_and_of_similar_lengths(tiny: Config) -> None:
-    padded = padded_batches(timed_batches(tiny, 40), 512)
+def test_all_batches_together_hold_the_whole_corpus() -> None:
+    pairs = SyntheticPairs(vocabulary=330, longest=63, pairs=500)
+    padded = padded_batches(pairs, 512, 10**6)
+    found = Counter(row for batch in padded for row in sentences(batch.source_BS))
+    assert found == Counter((*pairs.source(i).tolist(), EOS) for i in range(500))
     sizes = sorted(max(b.source_BS.numel(), b.output_BT.numel()) for b in padded)
     assert sizes[-1] <= 512
     assert sizes[1] > 512 - 2 * 64, "only the last batch may be short"
+
+
+@pytest.mark.parametrize("count", [2, 8, 32])
+def test_few_batches_are_padded_as_little_as_many_and_have_all_lengths(
+    count: int, pairs: SyntheticPairs
+) -> None:
+    padded = padded_batches(pairs, 512, count)
+    assert len(padded) == count
     source = sum(b.source_tokens for b in padded) / sum(b.source_BS.numel() for b in padded)
     target = sum(b.target_tokens for b in padded) / sum(b.output_BT.numel() for b in padded)
-    assert min(source, target) > 0.87
+    assert min(source, target) > 0.85
     lengths = [batch.output_BT.shape[1] for batch in padded]
-    assert lengths != sorted(lengths), "not the short ones first"
+    assert max(lengths) > 1.5 * min(lengths)
+    if count > 2:
+        assert lengths != sorted(lengths), "not the short ones first"
 
 
 # --- the models ---
@@ -104,20 +118,22 @@ def test_a_peer_sees_neither_the_future_nor_padding(make: Maker, config: Config)
     assert not torch.allclose(other, expected), "it does see the source"
 
 
-@pytest.mark.parametrize("kind", peer_kinds(CPU), ids=lambda kind: kind.name)
-def test_a_peer_learns(kind: peers.Kind, config: Config) -> None:
-    batches = [Padded(torch.tensor([[5, 6, 2]]), torch.tensor([[1, 7]]), torch.tensor([[7, 2]]))]
+@pytest.mark.parametrize("model", peer_models(CPU), ids=lambda model: model.name)
+def test_a_peer_learns(model: peers.PeerModel, config: Config) -> None:
+    batches = [
+        PaddedBatch(torch.tensor([[5, 6, 2]]), torch.tensor([[1, 7]]), torch.tensor([[7, 2]]))
+    ]
     settings = ["model.dropout=0", "training.label_smoothing=0"]
-    peer = Peer(kind, config.overridden(settings), batches, CPU)
+    peer = PeerTraining(model, config.overridden(settings), batches, CPU)
 
     def loss() -> float:
         with torch.no_grad():
-            logits = peer._scores(batches[0].source_BS, batches[0].input_BT)
+            logits = peer._compute_logits(batches[0].source_BS, batches[0].input_BT)
         return nn.functional.cross_entropy(logits[0], batches[0].output_BT[0]).item()
 
     before = loss()
     for _ in range(10):
-        peer.round()
+        peer.run_round()
     assert loss() < 0.9 * before
     assert (peer.steps, peer.target_tokens) == (1, 2)
     assert (peer.source_fill, peer.target_fill) == (1.0, 1.0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dragoman.bench.training import profile
-from dragoman.bench.training.profile import Kernel, busy, classify, table
+from dragoman.bench.training.profile import Kernel, busy_milliseconds, classify, summarize_kernels
 
 NAMES = {
     profile.MATRIX: [
@@ -98,7 +98,7 @@ def test_a_name_tells_the_class(name: str, kind: str) -> None:
 def test_a_device_is_busy_while_any_kernel_runs() -> None:
     # 0 … 1000, 500 … 2000 and, inside that, 600 … 700; then 3000 … 3500.
     found = [Kernel("d", 3000, 500), Kernel("a", 0, 1000), Kernel("b", 500, 1500)]
-    assert busy([*found, Kernel("c", 600, 100)]) == pytest.approx(2.5)
+    assert busy_milliseconds([*found, Kernel("c", 600, 100)]) == pytest.approx(2.5)
 
 
 def test_the_table_is_of_one_step_and_gaps_fill_it_up() -> None:
@@ -108,7 +108,7 @@ def test_the_table_is_of_one_step_and_gaps_fill_it_up() -> None:
         Kernel("aten::mm", 5000, 3000),
         Kernel("attention_forward", 8000, 1000),
     ]
-    lines = table(two_steps, steps=2, milliseconds=5.0)
+    lines = summarize_kernels(two_steps, steps=2, milliseconds=5.0)
     assert [(line.name, line.milliseconds) for line in lines] == [
         (profile.MATRIX, pytest.approx(3)),
         (profile.ATTENTION, pytest.approx(1)),

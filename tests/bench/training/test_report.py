@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from dragoman.bench.training.profile import GAPS, MATRIX, Class
+from dragoman.bench.training.profile import GAPS, MATRIX, KernelClass
 from dragoman.bench.training.report import PeerResult, Report
 
 GPU = Report(
@@ -17,6 +17,7 @@ GPU = Report(
     parameters=63_045_632,
     steps=32,
     rounds=5,
+    warm_up_steps=64,
     target_tokens_per_second=700_000.0,
     spread=0.012,
     milliseconds_a_step=35.2,
@@ -28,7 +29,7 @@ GPU = Report(
     limit=790e12,
     share_of_limit=0.356,
     peak_memory=3 * 2**30,
-    kernels=(Class(MATRIX, 20.0, 0.568), Class(GAPS, 1.76, 0.05)),
+    kernels=(KernelClass(MATRIX, 20.0, 0.568), KernelClass(GAPS, 1.76, 0.05)),
     peers=(
         PeerResult(
             name="Somebody",
@@ -39,6 +40,9 @@ GPU = Report(
             target_fill=0.874,
             ours_in_turn=690_000.0,
             times_as_fast=13.8,
+            steps=32,
+            warm_up_steps=96,
+            sorted_sentences=80_000,
         ),
     ),
 )
@@ -61,6 +65,10 @@ def test_a_gpu_has_more_to_tell() -> None:
         "",
         "against   target tokens/s  spread  fill          parameters  dragoman is",
         "Somebody           50,000    2.0%  0.889, 0.874      63.20M  13.80 times as fast",
+        "",
+        "given     steps to warm up  steps a round  batches",
+        "dragoman                64             32  packed rows",
+        "Somebody                96             32  padded, sorted among 80,000 sentences",
     ]
     assert GPU.to_dict()["host_overhead"] == pytest.approx(0.05)
 

@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from dragoman.bench.training.synthetic_corpus import SyntheticPairs, timed_batches
+from dragoman.bench.training.synthetic_corpus import SyntheticPairs, packed_batches
 from dragoman.config import Config, load_preset
 from dragoman.text.special_tokens import UNK
 
@@ -17,7 +17,7 @@ def pairs() -> SyntheticPairs:
     return SyntheticPairs(vocabulary=37_000, longest=200)
 
 
-def test_the_stream_is_the_same_every_time(pairs: SyntheticPairs) -> None:
+def test_the_corpus_is_the_same_every_time(pairs: SyntheticPairs) -> None:
     again = SyntheticPairs(vocabulary=37_000, longest=200)
     other = SyntheticPairs(vocabulary=37_000, longest=200, seed=2)
     for index in (0, 1, 41_234, len(pairs) - 1):
@@ -54,7 +54,8 @@ def test_pieces_follow_zipfs_law(pairs: SyntheticPairs) -> None:
 
 
 def test_the_batches_are_those_of_a_run_with_the_fill_of_one() -> None:
-    batches = timed_batches(load_preset("base"), 4)
+    base = load_preset("base")
+    batches = packed_batches(base, SyntheticPairs.for_config(base), 4)
     assert len(batches) == 4
     assert batches[0].source_ids.shape == batches[0].target_input.shape == (99, 256)
     tokens = sum(batch.target_tokens for batch in batches)
@@ -64,6 +65,6 @@ def test_the_batches_are_those_of_a_run_with_the_fill_of_one() -> None:
 
 
 def test_a_preset_with_short_rows_gets_short_sentences(tiny: Config) -> None:
-    [batch] = timed_batches(tiny, 1)
+    [batch] = packed_batches(tiny, SyntheticPairs.for_config(tiny), 1)
     assert batch.source_ids.shape[1] <= 64
     assert batch.target_output.max() < 330

@@ -8,12 +8,19 @@ import pytest
 import torch
 
 from dragoman.bench.training import timing
-from dragoman.bench.training.timing import Rounds, matrix_rate, take_turns, warm_up
+from dragoman.bench.training.timing import (
+    MAX_WARM_UP_ROUNDS,
+    RoundTimes,
+    measure_matmul_rate,
+    time_in_turns,
+    warm_up,
+    warm_up_until_steady,
+)
 
 CPU = torch.device("cpu")
 
 
-class Contestant:
+class Case:
     steps = 4
     target_tokens = 100
 
@@ -21,13 +28,13 @@ class Contestant:
         self.name = name
         self.log = log
 
-    def round(self) -> None:
+    def run_round(self) -> None:
         self.log.append(self.name)
 
 
-def test_contestants_take_turns() -> None:
+def test_cases_take_turns() -> None:
     log: list[str] = []
-    found = take_turns([Contestant("a", log), Contestant("b", log)], CPU, 3)
+    found = time_in_turns([Case("a", log), Case("b", log)], CPU, 3)
     assert log == ["a", "b", "a", "b", "a", "b"]
     assert [len(rounds.seconds) for rounds in found] == [3, 3]
 
@@ -35,12 +42,31 @@ def test_contestants_take_turns() -> None:
 @pytest.mark.parametrize(("steps", "rounds"), [(1, 1), (4, 1), (5, 2), (10, 3)])
 def test_warming_up_takes_whole_rounds(steps: int, rounds: int) -> None:
     log: list[str] = []
-    warm_up(Contestant("a", log), CPU, steps)
+    warm_up(Case("a", log), CPU, steps)
+    assert len(log) == rounds
+
+
+@pytest.mark.parametrize(
+    ("seconds", "steps", "rounds"),
+    [
+        ([5.0, 5.0], 1, 2),
+        ([60.0, 9.0, 5.0, 5.0], 1, 4),  # compiled in two rounds
+        ([60.0, 5.0, 4.9], 1, 3),
+        ([5.0, 5.0, 5.0, 5.0], 16, 4),
+        ([1000 / 2**k for k in range(20)], 1, MAX_WARM_UP_ROUNDS),
+    ],
+)
+def test_warming_up_goes_on_until_rounds_get_no_faster(
+    seconds: list[float], steps: int, rounds: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log: list[str] = []
+    monkeypatch.setattr(timing.time, "perf_counter", lambda: sum(seconds[: len(log)]))
+    assert warm_up_until_steady(Case("a", log), CPU, steps) == 4 * rounds
     assert len(log) == rounds
 
 
 def test_figures_are_of_the_median_round() -> None:
-    rounds = Rounds(steps=4, target_tokens=100, seconds=[2.0, 1.0, 5.0])
+    rounds = RoundTimes(steps=4, target_tokens=100, seconds=[2.0, 1.0, 5.0])
     assert rounds.tokens_per_second == 50
     assert rounds.milliseconds == 500
     assert rounds.spread == 2
@@ -49,4 +75,4 @@ def test_figures_are_of_the_median_round() -> None:
 def test_the_limit_is_operations_over_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
     ticks = count()
     monkeypatch.setattr(timing.time, "perf_counter", lambda: float(next(ticks)))
-    assert matrix_rate(CPU) == 2 * 1024**3
+    assert measure_matmul_rate(CPU) == 2 * 1024**3

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dragoman.bench.translation.figures import Latency, Loading, Result, Speed
-from dragoman.bench.translation.report import TranslationReport
+from dragoman.bench.translation.report import Latency, Loading, Result, Speed, TranslationReport
 
 
 def result(name: str, precision: str, seconds: list[float], bleu: float | None) -> Result:

@@ -1,1 +1,1 @@
-"""How fast models train here, ours and others."""
+"""How fast models train on this machine, ours and others."""

@@ -1,4 +1,4 @@
-"""What a training step must compute: the matrix products of its real tokens, and nothing else.
+"""Count what a training step must compute: the matrix products of its real tokens, nothing else.
 
 A product of an m×k and a k×n matrix takes 2·m·n·k operations. With M = d_model, F = d_ff,
 K = heads·d_k, V = heads·d_v, and s and t source and target tokens, the forward pass needs
@@ -17,6 +17,12 @@ K = heads·d_k, V = heads·d_v, and s and t source and target tokens, the forwar
 where i runs over the sentences: no sentence sees another. The backward pass needs twice as much,
 the gradients of both factors of every product. Padding, masked scores, softmax, norms, dropout
 and the optimiser count nothing, so whatever a step spends on them is lost share.
+
+For other models than the Transformer PyTorch's counter sees a real step, forward and backward, on
+sentences of a real batch, one at a time: nothing is padded, and no sentence is counted against
+another. Scores that a causal or window mask hides are computed, and counted, for every model alike;
+the formulas leave them out. Two fused operations have to be taken apart for the counter to see
+them: attention is computed by its plain form, and oneDNN's LSTM is switched off.
 """
 
 from __future__ import annotations
@@ -33,15 +39,17 @@ from numpy.typing import NDArray
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
+from dragoman.bench import sample_evenly
 from dragoman.config import Config, ModelConfig
 from dragoman.data.batching.batches import Batch
 from dragoman.models import build
+from dragoman.models.support import unsupported
 from dragoman.training.loss import Criterion, TensorBatch
 
 __all__ = [
-    "Lengths",
+    "SentenceLengths",
     "attention_flops",
-    "counted_flops",
+    "count_flops",
     "formulas_hold",
     "linear_flops",
     "sentence_lengths",
@@ -56,37 +64,37 @@ Counts: TypeAlias = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class Lengths:
-    """Positions of every sentence on both sides, marks included."""
+class SentenceLengths:
+    """Hold the positions of every sentence on both sides, marks included."""
 
     source_N: Counts
     target_N: Counts
 
 
-def sentence_lengths(batches: Iterable[Batch]) -> Lengths:
-    """The lengths of all sentences of some batches."""
+def sentence_lengths(batches: Iterable[Batch]) -> SentenceLengths:
+    """Return the lengths of all sentences of some batches."""
     source, target = [], []
     for batch in batches:
         for source_L, target_L in zip(batch.source_segments, batch.target_segments, strict=True):
             source.append(np.bincount(source_L)[1:])  # segment 0 is padding
             target.append(np.bincount(target_L)[1:])
-    return Lengths(np.concatenate(source), np.concatenate(target))
+    return SentenceLengths(np.concatenate(source), np.concatenate(target))
 
 
 def formulas_hold(config: ModelConfig) -> bool:
-    """Whether a model computes what the formulas say: a Transformer without experts."""
-    return config.architecture == "transformer" and not config.experts
+    """Return whether a model computes what the formulas say: a Transformer without experts."""
+    return unsupported(config, "flop formulas") is None
 
 
-def training_flops(config: Config, lengths: Lengths) -> int:
-    """Operations of training on these sentences once; R-Drop passes over them twice."""
+def training_flops(config: Config, lengths: SentenceLengths) -> int:
+    """Return the operations of training on these sentences once; R-Drop passes over them twice."""
     linear = linear_flops(config.model, config.tokenizer.vocabulary, lengths)
     passes = 2 if config.training.r_drop else 1
     return 3 * passes * (linear + attention_flops(config.model, lengths))
 
 
-def linear_flops(config: ModelConfig, vocabulary: int, lengths: Lengths) -> int:
-    """Forward products with weights."""
+def linear_flops(config: ModelConfig, vocabulary: int, lengths: SentenceLengths) -> int:
+    """Return the operations of the forward products with weights."""
     s, t = int(lengths.source_N.sum()), int(lengths.target_N.sum())
     M = config.d_model
     one_pair = M * config.heads * (config.d_k + config.d_v)  # one of Q and K, one of V and O
@@ -96,17 +104,17 @@ def linear_flops(config: ModelConfig, vocabulary: int, lengths: Lengths) -> int:
     return 2 * (encoder + decoder + t * M * vocabulary)
 
 
-def attention_flops(config: ModelConfig, lengths: Lengths) -> int:
-    """Forward products of scores and weighted values that the masks let through."""
+def attention_flops(config: ModelConfig, lengths: SentenceLengths) -> int:
+    """Return the forward operations of the scores and weighted values that masks let through."""
     s_N, t_N = lengths.source_N, lengths.target_N
-    past_and_future = 2 * _past(s_N, config.window) - int(s_N.sum())  # itself once
+    past_and_future = 2 * _visible_pairs(s_N, config.window) - int(s_N.sum())  # itself once
     encoder = config.encoder_layers * past_and_future
-    decoder = config.decoder_layers * (_past(t_N, config.window) + int((s_N * t_N).sum()))
+    decoder = config.decoder_layers * (_visible_pairs(t_N, config.window) + int((s_N * t_N).sum()))
     return 2 * config.heads * (config.d_k + config.d_v) * (encoder + decoder)
 
 
-def _past(lengths_N: Counts, window: int) -> int:
-    """Pairs of a position and one it sees among itself and those before it."""
+def _visible_pairs(lengths_N: Counts, window: int) -> int:
+    """Return how many pairs there are of a position and one it sees: itself or one before it."""
     seen = lengths_N * (lengths_N + 1) // 2
     if window:
         beyond = np.maximum(lengths_N - window - 1, 0)
@@ -114,46 +122,34 @@ def _past(lengths_N: Counts, window: int) -> int:
     return int(seen.sum())
 
 
-# PART bench.counted: What a training step computes, for any model: counted by PyTorch as it is
-# computed.
-#
-# The counter sees a real step, forward and backward, on sentences of a real batch, one at a
-# time: nothing is padded, no sentence is counted against another, and every matrix product
-# counts 2·m·n·k. Scores that a causal or window mask hides are computed, and counted, for every
-# model alike; `dragoman.bench.training.flops` leaves them out. Two fused operations have to be
-# taken apart for the counter to see them: attention (it is computed by its plain form) and
-# oneDNN's LSTM.
+SAMPLE_SENTENCES: Final = 8
+"""How many sentences of a batch are counted."""
 
 
-SAMPLE: Final = 8
-"""Sentences of a batch that are counted."""
-
-
-def counted_flops(config: Config, batch: Batch, *, sample: int = SAMPLE) -> int:
-    """Operations of one training step on a batch, forward and backward, optimiser left out.
+def count_flops(config: Config, batch: Batch, *, sample: int = SAMPLE_SENTENCES) -> int:
+    """Return the operations of a training step on a batch, forward and backward, by PyTorch.
 
     `sample` sentences, spread evenly over the lengths, are counted one by one; the rest is taken
-    to cost as much a position.
+    to cost as much a position. The optimiser is left out.
     """
     sentences = sorted(_sentences(batch), key=lambda s: s.source_tokens + s.target_tokens)
-    count = min(sample, len(sentences))
-    few = [sentences[int((k + 0.5) * len(sentences) / count)] for k in range(count)]
+    sampled = sample_evenly(sentences, sample)
     criterion = Criterion(
         build(config.model, config.tokenizer.vocabulary),
         label_smoothing=config.training.label_smoothing,
         r_drop=config.training.r_drop,
     )
-    with _plainly(), FlopCounterMode(display=False) as counter:
-        for sentence in few:
-            loss, _ = criterion(TensorBatch.of(sentence, torch.device("cpu")))
+    with _countable_operators(), FlopCounterMode(display=False) as counter:
+        for sentence in sampled:
+            loss, _ = criterion(TensorBatch.from_batch(sentence, torch.device("cpu")))
             loss.backward()
-    tokens = sum(sentence.source_tokens + sentence.target_tokens for sentence in few)
+    tokens = sum(sentence.source_tokens + sentence.target_tokens for sentence in sampled)
     counted = int(counter.get_total_flops())
     return round(counted * (batch.source_tokens + batch.target_tokens) / tokens)
 
 
 def _sentences(batch: Batch) -> Iterator[Batch]:
-    """Each sentence as a batch of its own, without padding."""
+    """Yield each sentence as a batch of its own, without padding."""
     source, target = batch.arrays()[:3], batch.arrays()[3:]
     for row, number in enumerate(batch.target_segments.max(axis=1, initial=0)):
         for segment in range(1, int(number) + 1):
@@ -166,8 +162,8 @@ def _sentences(batch: Batch) -> Iterator[Batch]:
 
 
 @contextmanager
-def _plainly() -> Iterator[None]:
-    """Attention and LSTMs as the products they are made of."""
+def _countable_operators() -> Iterator[None]:
+    """Compute attention and LSTMs by operators that PyTorch's counter can see."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "TF32 acceleration", UserWarning)  # of another device
         with sdpa_kernel(SDPBackend.MATH), torch.backends.mkldnn.flags(enabled=False):

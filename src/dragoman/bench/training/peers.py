@@ -1,13 +1,16 @@
-"""What others offer for the same job, made as their users make it.
+"""Others' models for the same job, trained as their users train them.
 
-Models of the same size, layers, dropout and loss, bf16 autocast and the fused AdamW, on the same
-sentences in padded batches of similar length.
+They are models of the same size, layers, dropout and loss, under bf16 autocast and the fused AdamW,
+on sentences of the same corpus in padded batches. Batches are made as the paper's tensor2tensor
+made them: all sentences are sorted by the length of the longer side, cut where a batch is full, and
+the batches shuffled. It is the order that pads these sentences least: sorted by target length, half
+of the source would be padding. The whole corpus is sorted, however few batches are timed.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any, TypeAlias
@@ -15,119 +18,38 @@ from typing import Any, TypeAlias
 import numpy as np
 import torch
 import torch.nn.functional as F
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from dragoman.bench import sample_evenly
+from dragoman.bench.training.synthetic_corpus import SyntheticPairs
 from dragoman.config import Config
-from dragoman.data.batching.batches import Batch
-from dragoman.data.batching.shuffle import shuffled
+from dragoman.data.batching.shuffle import shuffle_indices
 from dragoman.errors import ConfigError
-from dragoman.models.transformer import sinusoids
+from dragoman.models.positions import sinusoids
 from dragoman.text.special_tokens import BOS, EOS, PAD
-from dragoman.training.precision import wants_bf16
+from dragoman.training.precision import uses_bf16
 
 __all__ = [
-    "Kind",
-    "Padded",
-    "Peer",
+    "PaddedBatch",
+    "PeerModel",
+    "PeerTraining",
+    "build_marian",
+    "build_torch_transformer",
     "check_peers",
-    "marian",
     "padded_batches",
-    "peer_kinds",
-    "torch_transformer",
+    "peer_models",
 ]
 
+# N pairs, B sentences of a batch, S and T its source and target lengths, V vocabulary
 
-# PART bench.padding: The timed sentences as others batch them: of similar length, one a row,
-# padded.
-#
-# Sorted by the length of the longer side and cut where a batch is full, then shuffled, as the
-# paper's tensor2tensor did. It is the order that pads these sentences least: sorted by target
-# length, half of the source would be padding.
-
-
-# B sentences of a batch, S and T its source and target lengths
-
-
-Pair: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]
-"""Source, decoder's input and expected output, marks included."""
-
-
-@dataclass(frozen=True, slots=True)
-class Padded:
-    """A rectangle of sentences on each side."""
-
-    source_BS: Tensor
-    input_BT: Tensor
-    output_BT: Tensor
-
-    @property
-    def source_tokens(self) -> int:
-        """Source positions that are not padding."""
-        return int((self.source_BS != PAD).sum())
-
-    @property
-    def target_tokens(self) -> int:
-        """Target positions that are not padding."""
-        return int((self.output_BT != PAD).sum())
-
-    def to(self, device: torch.device) -> Padded:
-        """The same on a device."""
-        tensors = (self.source_BS, self.input_BT, self.output_BT)
-        return Padded(*(tensor.to(device, non_blocking=True) for tensor in tensors))
-
-
-def padded_batches(batches: Iterable[Batch], positions: int) -> list[Padded]:
-    """The sentences of packed batches in padded ones of at most `positions` on either side."""
-    pairs = sorted(_pairs(batches), key=lambda pair: (_longer(pair), len(pair[0])))
-    found = [
-        Padded(*(_rectangle(side) for side in zip(*group, strict=True)))
-        for group in _groups(pairs, positions)
-    ]
-    return [found[index] for index in shuffled(np.arange(len(found)), len(found), seed=0)]
-
-
-def _pairs(batches: Iterable[Batch]) -> Iterator[Pair]:
-    for batch in batches:
-        for row, segments in enumerate(batch.target_segments):
-            for segment in range(1, int(segments.max(initial=0)) + 1):
-                source, target = batch.source_segments[row] == segment, segments == segment
-                yield (
-                    batch.source_ids[row][source],
-                    batch.target_input[row][target],
-                    batch.target_output[row][target],
-                )
-
-
-def _groups(pairs: Sequence[Pair], positions: int) -> Iterator[Sequence[Pair]]:
-    """Runs of pairs that fit together; the last of a run is the longest."""
-    start = 0
-    for end in range(1, len(pairs) + 1):
-        if end == len(pairs) or (end + 1 - start) * _longer(pairs[end]) > positions:
-            yield pairs[start:end]
-            start = end
-
-
-def _longer(pair: Pair) -> int:
-    return max(len(pair[0]), len(pair[1]))
-
-
-def _rectangle(sentences: Sequence[np.ndarray]) -> Tensor:
-    """int64, as torch's embeddings and losses want it; PAD where a sentence has ended."""
-    out = np.full((len(sentences), max(map(len, sentences))), PAD, np.int64)
-    for row, sentence in zip(out, sentences, strict=True):
-        row[: len(sentence)] = sentence
-    return torch.from_numpy(out)
-
-
-# B sentences of a batch, S and T its source and target lengths, M model width, V vocabulary
-
-
-Scores: TypeAlias = Callable[[Tensor, Tensor], Tensor]
-"""Logits B T V of source ids B S and the decoder's input ids B T."""
+Lengths: TypeAlias = NDArray[np.integer[Any]]
+ComputeLogits: TypeAlias = Callable[[Tensor, Tensor], Tensor]
+"""Maps source ids B S and the decoder's input ids B T to logits B T V."""
 
 
 def check_peers(config: Config) -> None:
-    """Refuse to compare what cannot be: neither peer has every option of ours."""
+    """Raise ConfigError for a model that the peers do not have: they lack some options of ours."""
     if find_spec("transformers") is None:
         raise ConfigError(
             "--against needs transformers; install it with: pip install 'dragoman[export]'"
@@ -150,39 +72,46 @@ def check_peers(config: Config) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
-    """A model to compare with."""
+class PeerModel:
+    """Name a model to compare with, and how it is built."""
 
     name: str
-    make: Callable[[Config], nn.Module]
+    build: Callable[[Config], nn.Module]
     compiled: bool = False
 
 
-def peer_kinds(device: torch.device) -> list[Kind]:
-    """Every peer there is for a device; what is compiled leaves traces, and so comes last."""
-    kinds = [Kind("Hugging Face Marian", marian), Kind("torch.nn.Transformer", torch_transformer)]
+def peer_models(device: torch.device) -> list[PeerModel]:
+    """Return the peers for a device; the compiled one comes last, as compiling leaves traces."""
+    models = [
+        PeerModel("Hugging Face Marian", build_marian),
+        PeerModel("torch.nn.Transformer", build_torch_transformer),
+    ]
     if device.type == "cuda":
-        kinds.append(Kind("Hugging Face Marian, compiled", marian, compiled=True))
-    return kinds
+        models.append(PeerModel("Hugging Face Marian, compiled", build_marian, compiled=True))
+    return models
 
 
-class Peer:
-    """A contestant from elsewhere: forward, cross-entropy, backward, AdamW."""
+class PeerTraining:
+    """Train a peer's model: forward, cross-entropy, backward, AdamW."""
 
     def __init__(
-        self, kind: Kind, config: Config, batches: Sequence[Padded], device: torch.device
+        self, peer: PeerModel, config: Config, batches: Sequence[PaddedBatch], device: torch.device
     ) -> None:
         torch.manual_seed(config.training.seed)
-        self.name = kind.name
+        self.name = peer.name
         self.steps = len(batches)
         self.target_tokens = sum(batch.target_tokens for batch in batches)
         source_tokens = sum(batch.source_tokens for batch in batches)
         self.source_fill = source_tokens / sum(batch.source_BS.numel() for batch in batches)
         self.target_fill = self.target_tokens / sum(batch.output_BT.numel() for batch in batches)
-        model = kind.make(config).to(device).train()
+        model = peer.build(config).to(device).train()
         self.parameters = sum(p.numel() for p in model.parameters() if p.requires_grad)
         settings = config.training
-        self._scores: Scores = torch.compile(model, dynamic=True) if kind.compiled else model
+        self._compute_logits: ComputeLogits = model
+        if peer.compiled:
+            # Beyond the limit, 8 by default, it would go back to eager mode without a word.
+            torch._dynamo.config.recompile_limit = len(batches) + 8
+            self._compute_logits = torch.compile(model, dynamic=True)
         self._optimizer = torch.optim.AdamW(
             model.parameters(),
             lr=1e-4,
@@ -193,15 +122,15 @@ class Peer:
         )
         self._smoothing = settings.label_smoothing
         self._autocast = torch.autocast(
-            device.type, torch.bfloat16, enabled=wants_bf16(settings.precision, device)
+            device.type, torch.bfloat16, enabled=uses_bf16(settings.precision, device)
         )
         self._batches = [batch.to(device) for batch in batches]
 
-    def round(self) -> None:
-        """One step on each of the batches, which are on the device already."""
+    def run_round(self) -> None:
+        """Take one step on each of the batches, which are on the device already."""
         for batch in self._batches:
             with self._autocast:
-                logits_BTV = self._scores(batch.source_BS, batch.input_BT)
+                logits_BTV = self._compute_logits(batch.source_BS, batch.input_BT)
                 loss = F.cross_entropy(
                     logits_BTV.flatten(0, 1),
                     batch.output_BT.flatten(),
@@ -213,15 +142,88 @@ class Peer:
             self._optimizer.zero_grad()
 
 
+# --- padded batches ---
+
+
+@dataclass(frozen=True, slots=True)
+class PaddedBatch:
+    """Hold a rectangle of sentences on each side, one a row."""
+
+    source_BS: Tensor
+    input_BT: Tensor
+    output_BT: Tensor
+
+    @property
+    def source_tokens(self) -> int:
+        """Return how many source positions are not padding."""
+        return int((self.source_BS != PAD).sum())
+
+    @property
+    def target_tokens(self) -> int:
+        """Return how many target positions are not padding."""
+        return int((self.output_BT != PAD).sum())
+
+    def to(self, device: torch.device) -> PaddedBatch:
+        """Return the same batch on a device."""
+        tensors = (self.source_BS, self.input_BT, self.output_BT)
+        return PaddedBatch(*(tensor.to(device, non_blocking=True) for tensor in tensors))
+
+
+def padded_batches(pairs: SyntheticPairs, positions: int, count: int) -> list[PaddedBatch]:
+    """Sort all pairs by length, cut them into batches, and return `count` of these.
+
+    A batch has at most `positions` on either side. Those that are returned are spread evenly over
+    the lengths, so that they are like the whole corpus, and are in random order.
+    """
+    every_N = np.arange(len(pairs))
+    source_N, target_N = pairs.source_lengths(every_N), pairs.target_lengths(every_N)
+    longer_N = np.maximum(source_N, target_N) + 1  # each has a mark at one end
+    order_N = np.lexsort((source_N, longer_N))
+    cuts = _cut_batches(longer_N[order_N], positions)
+    taken = sample_evenly(cuts, count)
+    shuffled = shuffle_indices(np.arange(len(taken)), len(taken), seed=0)
+    return [_pad_pairs(pairs, order_N[taken[k]]) for k in shuffled]
+
+
+def _cut_batches(longer_N: Lengths, positions: int) -> list[slice]:
+    """Cut sorted sentences where the next one, padded to by all before it, would not fit."""
+    cuts, start = [], 0
+    for end in range(1, len(longer_N) + 1):
+        if end == len(longer_N) or (end + 1 - start) * longer_N[end] > positions:
+            cuts.append(slice(start, end))
+            start = end
+    return cuts
+
+
+def _pad_pairs(pairs: SyntheticPairs, chosen: Lengths) -> PaddedBatch:
+    sources, targets = map(pairs.source, chosen), [pairs.target(i) for i in chosen]
+    return PaddedBatch(
+        _pad([[*source, EOS] for source in sources]),
+        _pad([[BOS, *target] for target in targets]),
+        _pad([[*target, EOS] for target in targets]),
+    )
+
+
+def _pad(sentences: Sequence[Sequence[int]]) -> Tensor:
+    """Return int64, as torch's embeddings and losses want it, with PAD behind each sentence."""
+    out = np.full((len(sentences), max(map(len, sentences))), PAD, np.int64)
+    for row, sentence in zip(out, sentences, strict=True):
+        row[: len(sentence)] = sentence
+    return torch.from_numpy(out)
+
+
+# --- models ---
+
+
 class Marian(nn.Module):
-    """MarianMTModel from ids to logits, its masks made from the padding."""
+    """Map ids to logits by a MarianMTModel, with masks made from the padding."""
 
     def __init__(self, model: Any) -> None:
         super().__init__()
         self.model = model
 
     def forward(self, source_BS: Tensor, input_BT: Tensor) -> Tensor:
-        """B T V."""
+        """Return logits B T V."""
         out: Tensor = self.model(
             input_ids=source_BS,
             attention_mask=(source_BS != PAD).long(),
@@ -231,8 +233,8 @@ class Marian(nn.Module):
         return out
 
 
-def marian(config: Config) -> nn.Module:
-    """Hugging Face's MarianMTModel; always post-norm."""
+def build_marian(config: Config) -> nn.Module:
+    """Return Hugging Face's MarianMTModel, which is always post-norm."""
     from transformers import MarianConfig, MarianMTModel
 
     m = config.model
@@ -260,7 +262,7 @@ def marian(config: Config) -> nn.Module:
 
 
 class TorchTransformer(nn.Module):
-    """nn.Transformer with what it leaves to its users: embeddings, positions, projection, masks."""
+    """Give nn.Transformer what it leaves to its users: embeddings, positions, masks, projection."""
 
     table: Tensor
 
@@ -289,7 +291,7 @@ class TorchTransformer(nn.Module):
         )
 
     def forward(self, source_BS: Tensor, input_BT: Tensor) -> Tensor:
-        """B T V."""
+        """Return logits B T V."""
         T = input_BT.shape[1]
         future_TT = torch.ones(T, T, dtype=torch.bool, device=input_BT.device).triu(1)
         out = self.transformer(
@@ -309,6 +311,6 @@ class TorchTransformer(nn.Module):
         return embedded
 
 
-def torch_transformer(config: Config) -> nn.Module:
-    """PyTorch's nn.Transformer, in the wrapping its tutorial gives it."""
+def build_torch_transformer(config: Config) -> nn.Module:
+    """Return PyTorch's nn.Transformer, wrapped as in its tutorial."""
     return TorchTransformer(config)

@@ -1,4 +1,4 @@
-"""Watching a few steps with PyTorch's profiler."""
+"""Where the time of a training step goes, by PyTorch's profiler: kernels in a few classes."""
 
 from __future__ import annotations
 
@@ -14,11 +14,15 @@ from torch.profiler import ProfilerActivity, profile
 
 from dragoman.bench.training.timing import synchronize
 
-__all__ = ["GAPS", "Class", "Kernel", "busy", "classify", "table", "where_time_goes"]
-
-
-# PART bench.kernels: The kernels of a step in a few classes, and how much of its time each
-# class takes.
+__all__ = [
+    "GAPS",
+    "Kernel",
+    "KernelClass",
+    "busy_milliseconds",
+    "classify",
+    "profile_steps",
+    "summarize_kernels",
+]
 
 
 MATRIX: Final = "matrix products"
@@ -31,7 +35,7 @@ EMBEDDING: Final = "embedding and gathers"
 COPIES: Final = "copies and casts"
 OTHER: Final = "other"
 GAPS: Final = "gaps"
-"""Nothing runs, because the host has not yet said what."""
+"""The time in which nothing runs, because the host has not issued the next kernel yet."""
 
 # The first pattern that a name contains decides. The names are those of PyTorch, cuBLAS, Inductor
 # and Dragoman's own kernels; on a CPU those of operators.
@@ -59,13 +63,13 @@ PATTERNS: Final = tuple(
 
 
 def classify(name: str) -> str:
-    """The class of a kernel, by its name."""
+    """Return the class of a kernel, by its name."""
     return next((kind for kind, pattern in PATTERNS if pattern.search(name)), OTHER)
 
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """One execution, in microseconds."""
+    """Hold when a kernel began and how long it ran, in microseconds."""
 
     name: str
     start: float
@@ -73,29 +77,31 @@ class Kernel:
 
 
 @dataclass(frozen=True, slots=True)
-class Class:
-    """A line of the table."""
+class KernelClass:
+    """Hold how much of a step's time one class of kernels takes."""
 
     name: str
     milliseconds: float
-    """Of a step."""
+    """Is the time in one step."""
     share: float
-    """Of the step's time."""
+    """Is the share of the step's time."""
 
 
-def table(kernels: Sequence[Kernel], *, steps: int, milliseconds: float) -> list[Class]:
-    """The classes of some steps' kernels, the longest first; gaps, the last, fill up a step."""
+def summarize_kernels(
+    kernels: Sequence[Kernel], *, steps: int, milliseconds: float
+) -> list[KernelClass]:
+    """Sum kernels by class, the longest first; gaps, the last, fill up a step."""
     times: dict[str, float] = {}
     for kernel in kernels:
         kind = classify(kernel.name)
         times[kind] = times.get(kind, 0.0) + kernel.length / 1000 / steps
     ordered = sorted(times.items(), key=lambda item: -item[1])
-    gaps = max(0.0, milliseconds - busy(kernels) / steps)
-    return [Class(name, time, time / milliseconds) for name, time in [*ordered, (GAPS, gaps)]]
+    gaps = max(0.0, milliseconds - busy_milliseconds(kernels) / steps)
+    return [KernelClass(name, time, time / milliseconds) for name, time in [*ordered, (GAPS, gaps)]]
 
 
-def busy(kernels: Iterable[Kernel]) -> float:
-    """Milliseconds in which at least one kernel ran."""
+def busy_milliseconds(kernels: Iterable[Kernel]) -> float:
+    """Return the milliseconds in which at least one kernel ran."""
     total = end = 0.0
     for kernel in sorted(kernels, key=lambda kernel: kernel.start):
         finish = kernel.start + kernel.length
@@ -104,21 +110,23 @@ def busy(kernels: Iterable[Kernel]) -> float:
     return total / 1000
 
 
-def where_time_goes(
+def profile_steps(
     work: Callable[[], None], device: torch.device, *, steps: int, milliseconds: float
-) -> list[Class]:
-    """The classes of what `work` does in some steps of so many milliseconds each.
+) -> list[KernelClass]:
+    """Run `work`, some steps of so many milliseconds each, and return its classes of kernels.
 
     A step's time was measured without the profiler, which slows down the host but not a GPU's
-    kernels. It does slow down a CPU: there, shares are of the operators' time, and no gaps.
-    Empty where the profiler may not look at the GPU.
+    kernels. It does slow down a CPU: there, shares are of the operators' time, and there are no
+    gaps. Nothing is returned if the profiler may not see the GPU.
     """
-    os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # it would tell of its start and its end
+    os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # or it logs its start and its end
     if device.type == "cuda":
         kernels = _gpu_kernels(work, device)
-        return table(kernels, steps=steps, milliseconds=milliseconds) if kernels else []
+        return summarize_kernels(kernels, steps=steps, milliseconds=milliseconds) if kernels else []
     operators = _cpu_operators(work)
-    return table(operators, steps=steps, milliseconds=busy(operators) / steps)[:-1]
+    return summarize_kernels(
+        operators, steps=steps, milliseconds=busy_milliseconds(operators) / steps
+    )[:-1]
 
 
 def _gpu_kernels(work: Callable[[], None], device: torch.device) -> list[Kernel]:
@@ -133,7 +141,7 @@ def _gpu_kernels(work: Callable[[], None], device: torch.device) -> list[Kernel]
 
 
 def _cpu_operators(work: Callable[[], None]) -> list[Kernel]:
-    """Operators contain each other; their own times, which do not, are laid end to end."""
+    """Return operators by their own times, end to end, as they contain each other."""
     with profile(activities=[ProfilerActivity.CPU]) as profiler:
         work()
     events = _events(profiler)

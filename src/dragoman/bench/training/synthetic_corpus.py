@@ -1,6 +1,6 @@
-"""The sentences that are timed: made up, the same for everybody, shaped like a news corpus.
+"""Synthetic sentences for benchmarks: the same on every machine, with the lengths of a news corpus.
 
-The real batches pack them, so that padding costs here what it costs in training.
+They are packed as in training, so that padding costs here what it costs there.
 """
 
 # N pairs
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,65 +19,70 @@ from dragoman.data.batching.batches import Batch, Batches
 from dragoman.data.store import id_type
 from dragoman.text.special_tokens import UNK
 
-__all__ = ["SyntheticPairs", "timed_batches"]
+__all__ = ["SyntheticPairs", "packed_batches"]
 
 Numbers: TypeAlias = NDArray[np.integer[Any]]
 
-PAIRS: Final = 80_000
-"""Two chunks of the batches; the timed ones are of the first, which is packed like any other."""
+CORPUS_PAIRS: Final = 80_000
+"""The pairs of the corpus: two chunks of batches, so that the first is packed like any other."""
 SEED: Final = 1
-MEAN: Final = 27.0
-"""Pieces of a sentence on either side, as in the paper's English-German corpus."""
-SPREAD: Final = 0.6
-"""Deviation of the logarithm of a source sentence's length."""
-RATIO_SPREAD: Final = 0.25
-"""Deviation of the logarithm of target length ÷ source length."""
-FLAT: Final = 2.7
-"""The k-th piece has probability ∝ 1 / (k + 2.7): Zipf's law with Mandelbrot's shift."""
+MEAN_LENGTH: Final = 27.0
+"""The mean number of pieces on either side, as in the paper's English-German corpus."""
+LENGTH_DEVIATION: Final = 0.6
+"""The standard deviation of the logarithm of a source sentence's length."""
+RATIO_DEVIATION: Final = 0.25
+"""The standard deviation of the logarithm of target length ÷ source length."""
+ZIPF_SHIFT: Final = 2.7
+"""Mandelbrot's shift of Zipf's law: the k-th piece has a probability ∝ 1 / (k + 2.7)."""
 
 
 class SyntheticPairs:
-    """Pairs of random ids, a pure function of (vocabulary, longest, pairs, seed).
+    """Hold pairs of random ids, a pure function of (vocabulary, longest, pairs, seed).
 
     Lengths are log-normal, of 27 pieces on average before they are cut to 1 … `longest`; ids
     follow Zipf's law, the frequent ones first, as a tokeniser numbers them.
     """
 
     def __init__(
-        self, *, vocabulary: int, longest: int, pairs: int = PAIRS, seed: int = SEED
+        self, *, vocabulary: int, longest: int, pairs: int = CORPUS_PAIRS, seed: int = SEED
     ) -> None:
         random = np.random.Generator(np.random.PCG64(seed))
-        source_N = _log_normal(random, SPREAD, pairs) * MEAN
-        target_N = source_N * _log_normal(random, RATIO_SPREAD, pairs)
-        self._source = _Side(random, source_N, vocabulary, longest)
-        self._target = _Side(random, target_N, vocabulary, longest)
-        self.meta = Totals(
+        source_N = _log_normal(random, LENGTH_DEVIATION, pairs) * MEAN_LENGTH
+        target_N = source_N * _log_normal(random, RATIO_DEVIATION, pairs)
+        self._source = _SyntheticSentences(random, source_N, vocabulary, longest)
+        self._target = _SyntheticSentences(random, target_N, vocabulary, longest)
+        self.meta = CorpusTotals(
             self._source.pieces, self._target.pieces, self._source.longest, self._target.longest
         )
+
+    @classmethod
+    def for_config(cls, config: Config) -> Self:
+        """Return the pairs that every benchmark with this vocabulary and longest sentence uses."""
+        return cls(vocabulary=config.tokenizer.vocabulary, longest=config.data.max_length)
 
     def __len__(self) -> int:
         return self._source.count
 
     def source(self, index: int, /) -> Numbers:
-        """The ids of a source sentence."""
+        """Return the ids of a source sentence."""
         return self._source.sentence(index)
 
     def target(self, index: int, /) -> Numbers:
-        """The ids of a target sentence."""
+        """Return the ids of a target sentence."""
         return self._target.sentence(index)
 
     def source_lengths(self, indices: Numbers, /) -> Numbers:
-        """How many pieces these source sentences have."""
+        """Return how many pieces these source sentences have."""
         return self._source.lengths_N[indices]
 
     def target_lengths(self, indices: Numbers, /) -> Numbers:
-        """How many pieces these target sentences have."""
+        """Return how many pieces these target sentences have."""
         return self._target.lengths_N[indices]
 
 
 @dataclass(frozen=True, slots=True)
-class Totals:
-    """What the batches want to know before they look."""
+class CorpusTotals:
+    """Hold the totals that batches are planned by."""
 
     source_pieces: int
     target_pieces: int
@@ -85,7 +90,9 @@ class Totals:
     longest_target: int
 
 
-class _Side:
+class _SyntheticSentences:
+    """Hold the sentences of one side, one after the other."""
+
     def __init__(
         self,
         random: np.random.Generator,
@@ -106,21 +113,20 @@ class _Side:
 
 
 def _log_normal(random: np.random.Generator, deviation: float, count: int) -> NDArray[np.float64]:
-    """Factors of mean 1."""
+    """Return random factors of mean 1."""
     return random.lognormal(-(deviation**2) / 2, deviation, count)
 
 
 def _zipf(random: np.random.Generator, vocabulary: int, count: int) -> Numbers:
     first = UNK + 1
-    weights = 1 / (np.arange(1, vocabulary - first + 1) + FLAT)
+    weights = 1 / (np.arange(1, vocabulary - first + 1) + ZIPF_SHIFT)
     ends = np.cumsum(weights / weights.sum())[:-1]  # a draw past the last end is the last piece
     found = np.searchsorted(ends, random.random(count), side="right") + first
     return found.astype(id_type(vocabulary))
 
 
-def timed_batches(config: Config, count: int) -> list[Batch]:
-    """The first `count` batches a run with this config would make of the stream."""
-    pairs = SyntheticPairs(vocabulary=config.tokenizer.vocabulary, longest=config.data.max_length)
+def packed_batches(config: Config, pairs: SyntheticPairs, count: int) -> list[Batch]:
+    """Return the first `count` batches that a run with this config would make of the pairs."""
     batches = Batches(
         pairs,
         batch_tokens=config.training.tokens,

@@ -1,1 +1,1 @@
-"""How fast models translate here, ours and others."""
+"""How fast models translate on this machine, ours and others."""

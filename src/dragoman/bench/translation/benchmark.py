@@ -1,122 +1,151 @@
-"""Measuring translation: ours and others', each in its own process, on the same sentences."""
+"""Time translation by our systems and others', each in its own process, on the same sentences."""
 
 from __future__ import annotations
 
+import os
+import platform
+import time
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
-from dragoman.bench.translation.figures import Latency, Result, Speed
-from dragoman.bench.translation.machine import Watch
-from dragoman.bench.translation.systems import Settings, System, describe, size_on_disk
-from dragoman.bench.translation.workers import Worker, WorkerError
+from dragoman.bench import sample_evenly
+from dragoman.bench.translation.report import Latency, Result, Speed
+from dragoman.bench.translation.systems import (
+    Settings,
+    System,
+    describe_beam,
+    describe_settings,
+    size_on_disk,
+)
+from dragoman.bench.translation.worker_client import Worker, WorkerError
 
-__all__ = ["Measured", "Task", "measure", "mode", "spread_out"]
+__all__ = [
+    "BUSY_LOAD",
+    "BenchmarkTask",
+    "CpuUsage",
+    "Measurement",
+    "load_average",
+    "measure",
+    "processor",
+]
 
-T = TypeVar("T")
-
-STARTS: Final = 3
-"""Times that a system is loaded from nothing."""
-WARM_UP: Final = 16
-"""Sentences at least before a clock starts."""
+LOAD_REPEATS: Final = 3
+"""How often a system is loaded in a new process."""
+WARM_UP_SENTENCES: Final = 16
+"""How many sentences are translated before a clock starts."""
+BUSY_LOAD: Final = 0.25
+"""The load on each core from which other processes can be felt."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Task:
-    """What all systems are given."""
+class BenchmarkTask:
+    """Hold what all systems are given."""
 
     model: Path
-    """The model directory, whatever it has been exported to."""
+    """Is the model directory, whatever it has been exported to."""
     sentences: Sequence[str]
     search: dict[str, Any]
-    """`length_penalty` and `max_extra`, of the model's config."""
-    count: Callable[[Sequence[str]], int]
-    """Tokens of translations."""
+    """Holds `length_penalty` and `max_extra` of the model's config."""
+    count_tokens: Callable[[Sequence[str]], int]
+    """Counts the tokens of translations."""
     threads: int
     beams: Sequence[int] = (1, 4)
     rounds: int = 3
-    alone: int = 50
-    """Sentences that are translated one by one."""
+    single_sentences: int = 50
+    """Counts the sentences that are translated one by one."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Measured:
-    """What came of it."""
+class Measurement:
+    """Hold what was measured of all systems."""
 
     results: list[Result]
     translations: dict[tuple[str, int], list[str]]
-    """Of each system, by its name, with each beam."""
+    """Holds each system's translations by its name and the beam."""
     others: float | None
-    """The share of all cores' time during the rounds that other processes took."""
+    """Is the share of all cores' time during the rounds that other processes took."""
 
 
 def measure(
-    task: Task,
+    task: BenchmarkTask,
     systems: Iterable[tuple[System, Path]],
     *,
-    say: Callable[[str], None] = lambda message: None,
-) -> Measured:
+    print_message: Callable[[str], None] = lambda message: None,
+) -> Measurement:
     """Find each system's best settings, load it a few times, and time rounds in turn.
 
     With each system comes the directory of its model. One that fails costs only its own figures.
     """
     with ExitStack() as stack:
-        contestants = [Contestant(task, system, path, stack) for system, path in systems]
-        for one in contestants:
-            one.attempt(lambda one: one.tune(say))
-        say(f"loading each of {len(contestants)} systems {STARTS} times")
-        for start in range(STARTS):
-            for one in contestants:
-                one.attempt(lambda one, last=start == STARTS - 1: one.load(keep=last))  # type: ignore[misc]
-        watch = Watch()
+        benchmarks = [SystemBenchmark(task, system, path, stack) for system, path in systems]
+        for one in benchmarks:
+            one.attempt(lambda one: one.tune(print_message))
+        print_message(f"loading each of {len(benchmarks)} systems {LOAD_REPEATS} times")
+        for number in range(LOAD_REPEATS):
+            for one in benchmarks:
+                one.attempt(lambda one, last=number == LOAD_REPEATS - 1: one.load(keep=last))  # type: ignore[misc]
+        usage = CpuUsage()
         for beam in task.beams:
-            _rounds(task, contestants, beam, watch, say)
-        for beam in task.beams if task.alone else ():
-            _rounds_alone(task, contestants, beam, watch, say)
-        return Measured(
-            results=[one.result for one in contestants],
+            _time_batches(task, benchmarks, beam, usage, print_message)
+        for beam in task.beams if task.single_sentences else ():
+            _time_single_sentences(task, benchmarks, beam, usage, print_message)
+        return Measurement(
+            results=[one.result for one in benchmarks],
             translations={
                 (one.system.name, beam): texts
-                for one in contestants
+                for one in benchmarks
                 for beam, texts in one.translations.items()
             },
-            others=watch.others,
+            others=usage.others,
         )
 
 
-def _rounds(
-    task: Task, contestants: list[Contestant], beam: int, watch: Watch, say: Callable[[str], None]
+def _time_batches(
+    task: BenchmarkTask,
+    benchmarks: list[SystemBenchmark],
+    beam: int,
+    usage: CpuUsage,
+    print_message: Callable[[str], None],
 ) -> None:
-    """All sentences at once, every system once a round."""
-    say(f"{task.rounds} rounds of {len(task.sentences):,} sentences, {mode(beam)}, in turn")
-    for one in contestants:
-        one.attempt(lambda one: one.get_ready(beam))
-    with watch:
+    """Time all sentences at once, every system once a round."""
+    print_message(
+        f"{task.rounds} rounds of {len(task.sentences):,} sentences, {describe_beam(beam)}, in turn"
+    )
+    for one in benchmarks:
+        one.attempt(lambda one: one.warm_up(beam))
+    with usage:
         for _ in range(task.rounds):
-            for one in contestants:
-                watch.ours += one.attempt(lambda one: one.round(beam)) or 0.0
+            for one in benchmarks:
+                usage.ours += one.attempt(lambda one: one.run_round(beam)) or 0.0
 
 
-def _rounds_alone(
-    task: Task, contestants: list[Contestant], beam: int, watch: Watch, say: Callable[[str], None]
+def _time_single_sentences(
+    task: BenchmarkTask,
+    benchmarks: list[SystemBenchmark],
+    beam: int,
+    usage: CpuUsage,
+    print_message: Callable[[str], None],
 ) -> None:
-    """The same with sentences one by one."""
-    texts = spread_out(task.sentences, task.alone)
-    say(f"{task.rounds} rounds of {len(texts)} sentences one by one, {mode(beam)}, in turn")
-    for one in contestants:
-        one.attempt(lambda one: one.get_ready_alone(beam))
-    with watch:
+    """Time sentences one by one, every system once a round."""
+    texts = sample_evenly(task.sentences, task.single_sentences)
+    print_message(
+        f"{task.rounds} rounds of {len(texts)} sentences one by one, {describe_beam(beam)}, in turn"
+    )
+    for one in benchmarks:
+        one.attempt(lambda one: one.warm_up_single(beam))
+    with usage:
         for _ in range(task.rounds):
-            for one in contestants:
-                watch.ours += one.attempt(lambda one: one.round_alone(texts)) or 0.0
+            for one in benchmarks:
+                usage.ours += one.attempt(lambda one: one.run_single_round(texts)) or 0.0
 
 
-class Contestant:
-    """A system, its process, and what has been measured of it."""
+class SystemBenchmark:
+    """Run a system in its process, and collect what is measured of it."""
 
-    def __init__(self, task: Task, system: System, path: Path, stack: ExitStack) -> None:
+    def __init__(self, task: BenchmarkTask, system: System, path: Path, stack: ExitStack) -> None:
         self.system = system
         self.result = Result(
             name=system.name,
@@ -125,45 +154,48 @@ class Contestant:
         )
         self.translations: dict[int, list[str]] = {}
         self._task, self._path, self._stack = task, path, stack
-        self._settings = {beam: system.first(task.threads) for beam in task.beams}
+        self._settings = {beam: system.default_settings(task.threads) for beam in task.beams}
         self._worker: Worker | None = None
 
-    def attempt(self, what: Callable[[Contestant], float | None]) -> float | None:
-        """Do something unless it has failed before; keep the reason if it fails now."""
+    def attempt(self, action: Callable[[SystemBenchmark], float | None]) -> float | None:
+        """Do something unless the system has failed before; remember why if it fails now."""
         if self.result.failed is None:
             try:
-                return what(self)
+                return action(self)
             except WorkerError as error:
                 self.result.failed = str(error)
         return None
 
-    def tune(self, say: Callable[[str], None]) -> None:
-        """Try the settings there are on a sample, in a process that is not used for more."""
-        texts = spread_out(self._task.sentences, self.system.sample)
-        groups = self.system.choices(self._task.threads, len(texts))
+    def tune(self, print_message: Callable[[str], None]) -> None:
+        """Try all settings on a sample, in a process of its own, and keep the fastest."""
+        texts = sample_evenly(self._task.sentences, self.system.tuning_sentences)
+        groups = self.system.candidates(self._task.threads, len(texts))
         if all(len(group) < 2 for group in groups):
             return
         with Worker(threads=self._task.threads) as worker:
             self._load(worker)
             for beam in self._task.beams:
                 for group in groups:
-                    tried = [self._settings[beam] | choice for choice in group]
+                    tried = [self._settings[beam] | candidate for candidate in group]
                     if len(tried) > 1:
-                        times = [_try(worker, texts, beam, settings) for settings in tried]
+                        times = [_time_settings(worker, texts, beam, one) for one in tried]
                         self._settings[beam] = tried[times.index(min(times))]
-                best = describe(self._settings[beam])
-                say(f"{self.system.name}, {mode(beam)}: {best}, the best on {len(texts)} sentences")
+                best = describe_settings(self._settings[beam])
+                print_message(
+                    f"{self.system.name}, {describe_beam(beam)}: {best}, the best on {len(texts)} "
+                    "sentences"
+                )
 
     def load(self, *, keep: bool) -> None:
-        """Start a process and load; the last one started stays."""
+        """Start a process and load the model; with `keep` the process stays for the rounds."""
         worker = Worker(threads=self._task.threads)
         with ExitStack() as stack:
             stack.enter_context(worker)
-            found = self._load(worker)
+            answer = self._load(worker)
             loading = self.result.loading
-            loading.imports_seconds.append(found["imports_seconds"])
-            loading.load_seconds.append(found["load_seconds"])
-            loading.memory = max(loading.memory, found["memory"])
+            loading.imports_seconds.append(answer["imports_seconds"])
+            loading.load_seconds.append(answer["load_seconds"])
+            loading.memory = max(loading.memory, answer["memory"])
             if keep:
                 self._stack.push(stack.pop_all())
                 self._worker = worker
@@ -176,63 +208,111 @@ class Contestant:
             precision=self.system.precision,
             shortlist=self.system.shortlist,
             search=self._task.search,
-            settings=self.system.first(self._task.threads),
+            settings=self.system.default_settings(self._task.threads),
             threads=self._task.threads,
             text=self._task.sentences[0],
         )
 
-    def get_ready(self, beam: int) -> None:
-        """Take the settings for this beam, and translate a little."""
+    def warm_up(self, beam: int) -> None:
+        """Take the settings for this beam, and translate a few sentences."""
         settings = self._settings[beam]
-        self._begin(settings, beam)
+        self._apply_settings(settings, beam)
         speed = Speed(beam=beam, settings=settings, sentences=len(self._task.sentences))
         self.result.speeds.append(speed)
 
-    def round(self, beam: int) -> float:
-        """All sentences; the CPU seconds they took."""
+    def run_round(self, beam: int) -> float:
+        """Translate all sentences, and return the CPU seconds that took."""
         assert self._worker is not None
-        found = self._worker.translate(self._task.sentences, beam)
+        answer = self._worker.translate(self._task.sentences, beam)
         speed = self.result.speeds[-1]
-        speed.seconds.append(found["seconds"])
-        speed.cpu_seconds.append(found["cpu_seconds"])
-        speed.memory = found["memory"]
-        speed.target_tokens = self._task.count(found["texts"])
-        self.translations[beam] = found["texts"]
+        speed.seconds.append(answer["seconds"])
+        speed.cpu_seconds.append(answer["cpu_seconds"])
+        speed.memory = answer["memory"]
+        speed.target_tokens = self._task.count_tokens(answer["texts"])
+        self.translations[beam] = answer["texts"]
         return speed.cpu_seconds[-1]
 
-    def get_ready_alone(self, beam: int) -> None:
-        """Take the settings for one sentence at a time, and translate a little."""
-        settings = self.system.alone(self._task.threads)
-        self._begin(settings, beam)
+    def warm_up_single(self, beam: int) -> None:
+        """Take the settings for one sentence at a time, and translate a few sentences."""
+        settings = self.system.single_settings(self._task.threads)
+        self._apply_settings(settings, beam)
         self.result.latencies.append(Latency(beam=beam, settings=settings))
 
-    def round_alone(self, texts: Sequence[str]) -> float:
-        """These sentences one by one; the CPU seconds they took."""
+    def run_single_round(self, texts: Sequence[str]) -> float:
+        """Translate these sentences one by one, and return the CPU seconds that took."""
         assert self._worker is not None
         latency = self.result.latencies[-1]
-        found = self._worker.one_by_one(texts, latency.beam)
-        latency.seconds.append(found["seconds"])
-        return float(found["cpu_seconds"])
+        answer = self._worker.translate_one_by_one(texts, latency.beam)
+        latency.seconds.append(answer["seconds"])
+        return float(answer["cpu_seconds"])
 
-    def _begin(self, settings: Settings, beam: int) -> None:
+    def _apply_settings(self, settings: Settings, beam: int) -> None:
         assert self._worker is not None
-        self._worker.use(settings)
-        self._worker.translate(spread_out(self._task.sentences, WARM_UP), beam)
+        self._worker.apply_settings(settings)
+        self._worker.translate(sample_evenly(self._task.sentences, WARM_UP_SENTENCES), beam)
 
 
-def mode(beam: int) -> str:
-    """A beam for people."""
-    return "greedy" if beam == 1 else f"beam {beam}"
-
-
-def spread_out(items: Sequence[T], count: int) -> list[T]:
-    """At most so many of them, evenly from all."""
-    taken = min(count, len(items))
-    return [items[int((k + 0.5) * len(items) / taken)] for k in range(taken)]
-
-
-def _try(worker: Worker, texts: Sequence[str], beam: int, settings: Settings) -> float:
-    """Seconds with these settings."""
-    worker.use(settings)
+def _time_settings(worker: Worker, texts: Sequence[str], beam: int, settings: Settings) -> float:
+    """Return the seconds that the texts take with these settings."""
+    worker.apply_settings(settings)
     worker.translate(texts[:2], beam)
     return float(worker.translate(texts, beam)["seconds"])
+
+
+# --- the machine ---
+
+
+def processor() -> str:
+    """Return the processor's name."""
+    with suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+def load_average() -> float | None:
+    """Return how many processes ran or waited in the last minute; None if the system cannot say."""
+    with suppress(OSError, AttributeError):
+        return os.getloadavg()[0]
+    return None
+
+
+class CpuUsage:
+    """Measure what the machine does inside `with` blocks, by the system's own count of CPU time."""
+
+    def __init__(self) -> None:
+        self.ours = 0.0
+        """Counts the CPU seconds that were ours; whoever measures adds those of the workers."""
+        self._busy = self._total = 0.0
+        self._start: tuple[float, float] | None = None
+
+    def __enter__(self) -> None:
+        self._start = _read_cpu_seconds()
+        self.ours -= time.process_time()
+
+    def __exit__(self, *error: object) -> None:
+        self.ours += time.process_time()
+        now = _read_cpu_seconds()
+        if now is not None and self._start is not None:
+            self._busy += now[0] - self._start[0]
+            self._total += now[1] - self._start[1]
+
+    @property
+    def others(self) -> float | None:
+        """Return the share of all cores' time that others took; None if the system cannot say."""
+        if not self._total:
+            return None
+        return min(1.0, max(0.0, (self._busy - self.ours) / self._total))
+
+
+def _read_cpu_seconds() -> tuple[float, float] | None:
+    """Return busy and all seconds of all cores together since the system started."""
+    try:
+        first = Path("/proc/stat").read_text(encoding="ascii").partition("\n")[0]
+    except OSError:
+        return None
+    ticks = os.sysconf("SC_CLK_TCK")
+    user, nice, system, idle, waiting, *more = (int(n) / ticks for n in first.split()[1:9])
+    busy = user + nice + system + sum(more)
+    return busy, busy + idle + waiting

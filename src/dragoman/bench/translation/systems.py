@@ -1,63 +1,68 @@
-"""The systems that translate against each other, and which of their settings are tried."""
+"""The systems whose translation is timed, which of their settings are tried, and their files."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from dragoman.errors import ConfigError
-from dragoman.inference.cpu.shortlist import SHORTLIST
+from dragoman.inference.cpu.shortlist import SHORTLIST_FILE, Shortlist
+from dragoman.system.atomic_files import atomic_write
+from dragoman.text.special_tokens import FIRST_PIECE
 
 __all__ = [
-    "OTHERS",
-    "OURS",
-    "WITH_SHORTLIST",
+    "DRAGOMAN_SYSTEMS",
+    "OTHER_SYSTEMS",
+    "SHORTLIST_SUFFIX",
     "Settings",
     "System",
-    "chosen",
-    "describe",
+    "describe_beam",
+    "describe_settings",
+    "parse_systems",
     "size_on_disk",
     "with_shortlists",
+    "write_vocabulary_map",
 ]
 
+
 Settings: TypeAlias = dict[str, Any]
-"""Threads and batches, as the worker of a system understands them."""
+"""The threads and batches of a system, as its worker takes them."""
 
 
-def _none(threads: int) -> Settings:
+def _no_settings(threads: int) -> Settings:
     return {}
 
 
-Groups: TypeAlias = tuple[tuple[Settings, ...], ...]
+CandidateGroups: TypeAlias = tuple[tuple[Settings, ...], ...]
 
 
-def _no_choice(threads: int, sentences: int) -> Groups:
+def _no_candidates(threads: int, sentences: int) -> CandidateGroups:
     return ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class System:
-    """Something that translates."""
+    """Describe something that translates, and the settings it may be run with."""
 
     name: str
-    """For people."""
     worker: str
-    """Which `dragoman.bench.worker_…` runs it."""
+    """Names the `worker_….py` that runs it."""
     precision: str
     export: str | None = None
-    """The runtime that a model must be exported to; None: ours."""
+    """Names the runtime that a model must be exported to; None for our own."""
     shortlist: bool = False
-    """Whether it looks only at the pieces of the model's shortlist."""
-    first: Callable[[int], Settings] = _none
-    """The settings to begin with, by threads."""
-    choices: Callable[[int, int], Groups] = _no_choice
-    """By threads and sentences, what is tried: group by group, and of each the fastest is kept."""
-    sample: int = 0
-    """Sentences that it is tried on."""
-    alone: Callable[[int], Settings] = _none
-    """The settings for one sentence at a time."""
+    """Says whether only the pieces of the model's shortlist are considered."""
+    default_settings: Callable[[int], Settings] = _no_settings
+    """Returns the settings to begin with, by the number of threads."""
+    candidates: Callable[[int, int], CandidateGroups] = _no_candidates
+    """Returns, by threads and sentences, groups of settings; of each the fastest is kept."""
+    tuning_sentences: int = 0
+    """Counts the sentences that settings are tried on."""
+    single_settings: Callable[[int], Settings] = _no_settings
+    """Returns the settings for one sentence at a time."""
 
 
 def _ctranslate2(precision: str) -> System:
@@ -66,8 +71,8 @@ def _ctranslate2(precision: str) -> System:
         worker="ctranslate2",
         precision=precision,
         export="ctranslate2",
-        first=lambda threads: _together(threads) | _batch(64, "examples"),
-        choices=lambda threads, sentences: (
+        default_settings=lambda threads: _all_threads(threads) | _batch(64, "examples"),
+        candidates=lambda threads, sentences: (
             tuple(
                 {"inter_threads": inter, "intra_threads": threads // inter}
                 # No larger a batch than leaves work for all.
@@ -76,22 +81,25 @@ def _ctranslate2(precision: str) -> System:
                 if threads % inter == 0
             ),
             (
-                *(_batch(size, "examples") for size in _sizes((16, 32, 64, 128), sentences)),
-                *(_batch(32 * size, "tokens") for size in _sizes((16, 32, 64, 128), sentences)),
+                *(_batch(size, "examples") for size in _useful_sizes((16, 32, 64, 128), sentences)),
+                *(
+                    _batch(32 * size, "tokens")
+                    for size in _useful_sizes((16, 32, 64, 128), sentences)
+                ),
             ),
         ),
-        sample=256,  # two of the largest batches, one for each of two inter_threads
-        alone=lambda threads: _together(threads) | _batch(1, "examples"),
+        tuning_sentences=256,  # two of the largest batches, one for each of two inter_threads
+        single_settings=lambda threads: _all_threads(threads) | _batch(1, "examples"),
     )
 
 
-def _together(threads: int) -> Settings:
-    """All threads on one sentence."""
+def _all_threads(threads: int) -> Settings:
+    """Return settings that put all threads on one sentence."""
     return {"inter_threads": 1, "intra_threads": threads}
 
 
-def _sizes(sizes: Sequence[int], sentences: int) -> list[int]:
-    """Those that make a difference: of the sizes that hold all sentences, the first."""
+def _useful_sizes(sizes: Sequence[int], sentences: int) -> list[int]:
+    """Return the sizes that make a difference: of those that hold all sentences, the first."""
     return [size for n, size in enumerate(sizes) if n == 0 or sizes[n - 1] < sentences]
 
 
@@ -99,16 +107,16 @@ def _batch(size: int, kind: str) -> Settings:
     return {"batch": size, "batch_type": kind}
 
 
-WITH_SHORTLIST: Final = ", shortlist"
-"""What the name of a system that looks at a shortlist alone ends in."""
+SHORTLIST_SUFFIX: Final = ", shortlist"
+"""The end of the name of a system that uses a shortlist."""
 
-OURS: Final = tuple(
-    System(name=f"dragoman {precision}", worker="ours", precision=precision)
+DRAGOMAN_SYSTEMS: Final = tuple(
+    System(name=f"dragoman {precision}", worker="dragoman", precision=precision)
     for precision in ("int8", "float32")
 )
-"""The first is the one that others are compared with."""
+"""Our systems; the first is the one that others are compared with."""
 
-OTHERS: Final = {
+OTHER_SYSTEMS: Final = {
     "ctranslate2": _ctranslate2("int8"),
     "ctranslate2-float32": _ctranslate2("float32"),
     "huggingface": System(
@@ -116,41 +124,49 @@ OTHERS: Final = {
         worker="huggingface",
         precision="float32",
         export="huggingface",
-        first=lambda threads: {"batch": 32},
-        choices=lambda threads, sentences: (
-            tuple({"batch": size} for size in _sizes((16, 32, 64), sentences)),
+        default_settings=lambda threads: {"batch": 32},
+        candidates=lambda threads, sentences: (
+            tuple({"batch": size} for size in _useful_sizes((16, 32, 64), sentences)),
         ),
-        sample=64,
-        alone=lambda threads: {"batch": 1},
+        tuning_sentences=64,
+        single_settings=lambda threads: {"batch": 1},
     ),
 }
-"""By the names that --against takes."""
+"""The other systems by the names that --against takes."""
 
 
 def with_shortlists(systems: Sequence[System]) -> list[System]:
-    """These, and each that can look at a shortlist alone doing so: what is in int8."""
+    """Return these systems, and each that is in int8 once more with a shortlist."""
     return [
         one
         for system in systems
-        for one in (system, replace(system, name=f"{system.name}{WITH_SHORTLIST}", shortlist=True))
+        for one in (
+            system,
+            replace(system, name=f"{system.name}{SHORTLIST_SUFFIX}", shortlist=True),
+        )
         if one is system or system.precision == "int8"
     ]
 
 
-def chosen(names: str) -> list[System]:
-    """The systems of a list such as "ctranslate2,huggingface"."""
+def parse_systems(names: str) -> list[System]:
+    """Return the systems of a list such as "ctranslate2,huggingface"."""
     found = []
     for name in filter(None, (name.strip() for name in names.split(","))):
-        if name not in OTHERS:
+        if name not in OTHER_SYSTEMS:
             raise ConfigError(
-                f"--against {name}: there is no such system; choose {', '.join(OTHERS)}"
+                f"--against {name}: there is no such system; choose {', '.join(OTHER_SYSTEMS)}"
             )
-        found.append(OTHERS[name])
+        found.append(OTHER_SYSTEMS[name])
     return list(dict.fromkeys(found))
 
 
-def describe(settings: Settings) -> str:
-    """Settings for people."""
+def describe_beam(beam: int) -> str:
+    """Return a beam in words."""
+    return "greedy" if beam == 1 else f"beam {beam}"
+
+
+def describe_settings(settings: Settings) -> str:
+    """Return settings in words."""
     parts = []
     if "inter_threads" in settings:
         parts.append(
@@ -163,15 +179,40 @@ def describe(settings: Settings) -> str:
 
 
 def size_on_disk(directory: Path, system: System) -> int:
-    """Bytes of the files that a system needs.
+    """Return how many bytes the files that a system needs have.
 
-    A directory of ours may hold the weights twice, in float32 and in int8: the others do not count,
-    nor does a shortlist that nobody looks at.
+    A directory of ours may hold the weights twice, in float32 and in int8: those of the other
+    precision do not count, nor does a shortlist that is not used.
     """
     files = [file for file in directory.rglob("*") if file.is_file()]
     rounded = [file for file in files if "int8" in file.name]
     left_out: Sequence[Path] = rounded
     if system.precision == "int8":
         left_out = [file for file in files if file.name == "weights.safetensors"] if rounded else ()
-    used = [file for file in files if system.shortlist or file.name != SHORTLIST]
+    used = [file for file in files if system.shortlist or file.name != SHORTLIST_FILE]
     return sum(file.stat().st_size for file in used if file not in left_out)
+
+
+def write_vocabulary_map(directory: Path, shortlist: Shortlist) -> None:
+    """Write our shortlist as the `vmap.txt` of a model that was exported to CTranslate2.
+
+    What all sources may use comes first, then what each piece may.
+    """
+    sources, targets = (_read_vocabulary(directory, side) for side in ("source", "target"))
+    lines = ["\t" + " ".join(targets[i] for i in shortlist.common)]
+    for source, (begin, end) in enumerate(
+        zip(shortlist.starts[:-1], shortlist.starts[1:], strict=True)
+    ):
+        own = [source] if FIRST_PIECE <= source < shortlist.outputs else []
+        may = " ".join(targets[i] for i in (*shortlist.targets[begin:end], *own))
+        lines.append(f"{sources[source]}\t{may}")
+    atomic_write(directory / "vmap.txt", "\n".join(lines) + "\n")
+
+
+def _read_vocabulary(directory: Path, side: str) -> list[str]:
+    """Read the vocabulary of one side; its ids are ours."""
+    file = directory / "shared_vocabulary.json"
+    if not file.exists():
+        file = directory / f"{side}_vocabulary.json"
+    found: list[str] = json.loads(file.read_text(encoding="utf-8"))
+    return found

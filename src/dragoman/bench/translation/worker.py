@@ -1,8 +1,8 @@
-"""The process in which one system translates: requests come as lines of JSON, and answers go so.
+"""The process in which one system translates: requests and answers are lines of JSON.
 
 A process of its own has its own memory, threads and clock.
-`python -m dragoman.bench.translation.worker` is started by `workers.py`, which also says what may
-be asked.
+`python -m dragoman.bench.translation.worker` is started by `worker_client`, which also documents
+the requests.
 """
 
 from __future__ import annotations
@@ -18,41 +18,43 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol, TextIO
 
-__all__ = ["Engine", "answers", "forget_peak", "main", "peak_memory"]
+from dragoman.errors import first_line
+
+__all__ = ["LoadedSystem", "handle_requests", "main", "peak_memory", "reset_peak_memory"]
 
 
-class Engine(Protocol):
-    """A system with a model in it; `dragoman.bench.translation.worker_NAME.load` makes one."""
+class LoadedSystem(Protocol):
+    """A system that has loaded its model, as `worker_NAME.load` returns it."""
 
-    def use(self, settings: Mapping[str, Any]) -> None:
-        """Translate with these threads and batches from now on."""
+    def apply_settings(self, settings: Mapping[str, Any]) -> None:
+        """Use these threads and batches from now on."""
 
     def translate(self, texts: Sequence[str], beam: int) -> list[str]:
-        """From text to text."""
+        """Translate texts to texts."""
 
 
 def main() -> None:
-    """Answer what is asked on stdin until it ends."""
+    """Answer the requests on stdin until it ends."""
     # Whatever a library prints goes to stderr: stdout carries answers alone.
     answer = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
-    for found in answers(sys.stdin):
+    for found in handle_requests(sys.stdin):
         answer.write(json.dumps(found) + "\n")
         answer.flush()
 
 
-def answers(requests: TextIO) -> Iterator[dict[str, Any]]:
-    """An answer to each line; what goes wrong is an answer too, and the last."""
-    does: dict[str, Callable[..., dict[str, Any]]] = {}
+def handle_requests(requests: TextIO) -> Iterator[dict[str, Any]]:
+    """Yield an answer to each line; an error is an answer, too, and the last."""
+    actions: dict[str, Callable[..., dict[str, Any]]] = {}
     for line in requests:
         request = json.loads(line)
         try:
             if request["do"] == "load":
-                does, found = _load(**request["with"])
+                actions, found = _load(**request["with"])
             else:
-                found = does[request["do"]](**request["with"])
+                found = actions[request["do"]](**request["with"])
         except Exception as error:
-            yield {"error": (str(error).strip() or repr(error)).partition("\n")[0]}
+            yield {"error": first_line(error)}
             return
         yield found
 
@@ -61,13 +63,13 @@ def _load(
     name: str, threads: int, text: str, settings: dict[str, Any], **options: Any
 ) -> tuple[dict[str, Callable[..., dict[str, Any]]], dict[str, Any]]:
     """Import, load, and translate a first text greedily; imports are timed on their own."""
-    _bind(threads)
+    _limit_cores(threads)
     start = time.perf_counter()
     module = importlib.import_module(f"dragoman.bench.translation.worker_{name}")
     module.prepare(threads)
     imported = time.perf_counter()
-    engine: Engine = module.load(settings=settings, **options)
-    engine.translate([text], 1)
+    system: LoadedSystem = module.load(settings=settings, **options)
+    system.translate([text], 1)
     ready = time.perf_counter()
     found = {
         "imports_seconds": imported - start,
@@ -75,33 +77,33 @@ def _load(
         "memory": peak_memory(),
     }
     return {
-        "use": lambda settings: _use(engine, settings),
-        "translate": lambda texts, beam: _translate(engine, texts, beam),
-        "one_by_one": lambda texts, beam: _one_by_one(engine, texts, beam),
+        "apply_settings": lambda settings: _apply_settings(system, settings),
+        "translate": lambda texts, beam: _translate(system, texts, beam),
+        "translate_one_by_one": lambda texts, beam: _translate_one_by_one(system, texts, beam),
     }, found
 
 
-def _use(engine: Engine, settings: dict[str, Any]) -> dict[str, Any]:
-    engine.use(settings)
-    forget_peak()
+def _apply_settings(system: LoadedSystem, settings: dict[str, Any]) -> dict[str, Any]:
+    system.apply_settings(settings)
+    reset_peak_memory()
     return {}
 
 
-def _translate(engine: Engine, texts: list[str], beam: int) -> dict[str, Any]:
-    """All texts at once, the way the system is fastest."""
+def _translate(system: LoadedSystem, texts: list[str], beam: int) -> dict[str, Any]:
+    """Translate all texts at once, the way the system is fastest."""
     cpu, start = time.process_time(), time.perf_counter()
-    found = engine.translate(texts, beam)
+    found = system.translate(texts, beam)
     seconds = time.perf_counter() - start
     cpu = time.process_time() - cpu
     return {"seconds": seconds, "cpu_seconds": cpu, "texts": found, "memory": peak_memory()}
 
 
-def _one_by_one(engine: Engine, texts: list[str], beam: int) -> dict[str, Any]:
-    """Each text by itself, the next when the last is done."""
+def _translate_one_by_one(system: LoadedSystem, texts: list[str], beam: int) -> dict[str, Any]:
+    """Translate each text by itself, the next when the last is done."""
     cpu, seconds = time.process_time(), []
     for text in texts:
         start = time.perf_counter()
-        engine.translate([text], beam)
+        system.translate([text], beam)
         seconds.append(time.perf_counter() - start)
     return {"seconds": seconds, "cpu_seconds": time.process_time() - cpu}
 
@@ -109,8 +111,8 @@ def _one_by_one(engine: Engine, texts: list[str], beam: int) -> dict[str, Any]:
 # --- the process ---
 
 
-def _bind(threads: int) -> None:
-    """No more cores than threads, for systems that take all there are."""
+def _limit_cores(threads: int) -> None:
+    """Use no more cores than threads, for systems that take all there are."""
     if hasattr(os, "sched_setaffinity"):
         cores = sorted(os.sched_getaffinity(0))
         if threads < len(cores):
@@ -118,7 +120,7 @@ def _bind(threads: int) -> None:
 
 
 def peak_memory() -> int:
-    """Bytes of memory in use at the worst moment since `forget_peak`."""
+    """Return the most bytes of memory that were in use since `reset_peak_memory`."""
     with suppress(OSError, ValueError):
         status = Path("/proc/self/status").read_text(encoding="utf-8")
         return int(status.partition("VmHWM:")[2].split()[0]) * 1024
@@ -126,8 +128,8 @@ def peak_memory() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
-def forget_peak() -> None:
-    """Begin anew; where the system cannot, the peak is that of the whole process."""
+def reset_peak_memory() -> None:
+    """Start a new peak; where the system cannot, the peak is that of the whole process."""
     with suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
 

@@ -1,6 +1,6 @@
-"""CTranslate2 in a worker, as its documentation advises: all sentences in one call.
+"""Run CTranslate2 in a worker as its documentation advises: all sentences in one call.
 
-Tokenising is ours, in one call too.
+Our tokeniser encodes and decodes, in one call, too.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ __all__ = ["CTranslate2System", "load", "prepare"]
 
 
 def prepare(threads: int) -> None:
-    """Import it, without PyTorch: it takes that where it finds it, and needs it to convert only.
+    """Import CTranslate2 without PyTorch, which it imports if it can and needs only to convert.
 
-    Its threads are settings.
+    Threads are among its settings.
     """
     sys.modules.setdefault("torch", None)  # type: ignore[arg-type]
     import ctranslate2  # noqa: F401
 
 
 class CTranslate2System:
-    """A translator of theirs between our tokeniser's ends."""
+    """Translate with a CTranslate2 translator, between our tokeniser's encoding and decoding."""
 
     def __init__(
         self,
@@ -44,10 +44,10 @@ class CTranslate2System:
         self._pieces = self._tokenizer.pieces(range(len(self._tokenizer)))
         self._ids = {piece: number for number, piece in enumerate(self._pieces)}
         self._threads: tuple[int, int] | None = None
-        self.use(settings)
+        self.apply_settings(settings)
 
-    def use(self, settings: Mapping[str, Any]) -> None:
-        """Other threads need another translator; the old one goes first."""
+    def apply_settings(self, settings: Mapping[str, Any]) -> None:
+        """Take other batches, and for other threads load another translator."""
         import ctranslate2
 
         threads = settings["inter_threads"], settings["intra_threads"]
@@ -64,7 +64,7 @@ class CTranslate2System:
         self._batch, self._batch_type = settings["batch"], settings["batch_type"]
 
     def translate(self, texts: Sequence[str], beam: int) -> list[str]:
-        """Sentences go to batches by length, which is CTranslate2's doing."""
+        """Translate all texts in one call; CTranslate2 itself batches them by length."""
         pieces = self._pieces
         sources = [[pieces[i] for i in ids] for ids in self._tokenizer.encode_batch(texts)]
         assert self._translator is not None
@@ -94,5 +94,5 @@ def load(
     search: Mapping[str, Any],
     settings: Mapping[str, Any],
 ) -> CTranslate2System:
-    """The exported model at `path`; the tokeniser is of `model`."""
+    """Load the exported model at `path`, and the tokeniser of `model`."""
     return CTranslate2System(path, model, precision, search, settings, shortlist=shortlist)

@@ -1,4 +1,4 @@
-"""Hugging Face's transformers in a worker: `generate` on batches of similar length."""
+"""Run Hugging Face's transformers in a worker: `generate` on batches of similar length."""
 
 from __future__ import annotations
 
@@ -8,34 +8,34 @@ from typing import Any
 import torch
 import transformers
 
-__all__ = ["HuggingFace", "load", "prepare"]
+__all__ = ["HuggingFaceSystem", "load", "prepare"]
 
 
 def prepare(threads: int) -> None:
-    """PyTorch's threads; and no progress bars."""
+    """Set PyTorch's threads, and switch off progress bars."""
     torch.set_num_threads(threads)
     logging: Any = transformers.utils.logging
     logging.set_verbosity_error()
     logging.disable_progress_bar()
 
 
-class HuggingFace:
-    """A model of theirs with its own tokeniser."""
+class HuggingFaceSystem:
+    """Translate with a Hugging Face model and its own tokeniser."""
 
     def __init__(self, path: str, search: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
         self._tokenizer: Any = transformers.AutoTokenizer.from_pretrained(path)
         auto: Any = transformers.AutoModelForSeq2SeqLM
         self._model = auto.from_pretrained(path, dtype=torch.float32).eval()
         self._search = search
-        self.use(settings)
+        self.apply_settings(settings)
 
-    def use(self, settings: Mapping[str, Any]) -> None:
-        """Sentences of a batch."""
+    def apply_settings(self, settings: Mapping[str, Any]) -> None:
+        """Take batches of so many sentences."""
         self._batch: int = settings["batch"]
 
     @torch.inference_mode()
     def translate(self, texts: Sequence[str], beam: int) -> list[str]:
-        """The longest first, so that sentences of a batch are padded least."""
+        """Translate the longest texts first, so that sentences of a batch are padded least."""
         sources = self._tokenizer(list(texts), truncation=True)["input_ids"]
         order = sorted(range(len(sources)), key=lambda i: -len(sources[i]))
         found = [""] * len(sources)
@@ -59,6 +59,6 @@ class HuggingFace:
 
 def load(
     *, path: str, search: Mapping[str, Any], settings: Mapping[str, Any], **options: Any
-) -> HuggingFace:
-    """The exported model at `path`."""
-    return HuggingFace(path, search, settings)
+) -> HuggingFaceSystem:
+    """Load the exported model at `path`."""
+    return HuggingFaceSystem(path, search, settings)

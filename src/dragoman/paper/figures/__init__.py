@@ -1,1 +1,1 @@
-"""The figures of the paper."""
+"""The figures of the paper, for any model and sentence."""

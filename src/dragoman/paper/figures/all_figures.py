@@ -12,26 +12,31 @@ from typing import Final
 from dragoman.errors import ConfigError, DataError
 from dragoman.inference import Translator
 from dragoman.paper.figures.attention import (
-    KINDS,
-    LAW,
-    SPIRIT,
-    Choice,
-    Drawn,
+    FORMATS,
+    LAW_SENTENCE,
+    SPIRIT_SENTENCE,
+    FigureOptions,
+    FigureRecord,
     draw_figure3,
     draw_figure4,
     draw_figure5,
     draw_source_attention,
 )
-from dragoman.paper.figures.attention_words import look
-from dragoman.paper.figures.dot_products import DotProducts, draw_dot_products, measure_dot_products
-from dragoman.paper.figures.formulas import draw_learning_rate, draw_positions
+from dragoman.paper.figures.attention_words import compute_attention
+from dragoman.paper.figures.formulas import (
+    DotProducts,
+    draw_dot_products,
+    draw_learning_rate,
+    draw_positions,
+    measure_dot_products,
+)
 from dragoman.system.atomic_files import atomic_write
 
-__all__ = ["DOT_PRODUCTS", "LIST", "draw_all", "read_list"]
+__all__ = ["DOT_PRODUCTS", "FIGURE_LIST", "draw_all", "read_list"]
 
-LIST: Final = "figures.json"
+FIGURE_LIST: Final = "figures.json"
 DOT_PRODUCTS: Final = "dot-products.json"
-"""The numbers behind the picture of that name."""
+"""The file of the numbers behind the picture of that name."""
 
 
 def draw_all(
@@ -45,19 +50,25 @@ def draw_all(
     word: str | None = None,
     pieces: bool = False,
 ) -> list[Path]:
-    """Draw Figures 3 to 5 and the paper's formulas into `out`; the files written, the list last.
+    """Draw Figures 3 to 5 and the paper's formulas into `out`, and return the files, the list last.
 
-    Without a sentence the paper's own are drawn, without a translator what needs no model.
+    Without a sentence the paper's own are drawn, without a translator only what needs no model.
     `target` is a translation of the sentence, by default the model's own. Layer and heads are
-    counted from 1; what is not given is chosen by the rules of `attention_choice`.
+    counted from 1; what is not given is chosen by the rules in `attention`.
     """
     if sentence is None and not (word is None and target is None):
-        raise ConfigError("a word or a translation belongs to a sentence; give --sentence too")
-    drawn: list[Drawn] = []
+        raise ConfigError("a word or a translation needs its sentence; give --sentence, too")
+    drawn: list[FigureRecord] = []
     if translator is not None:
-        choice = Choice(layer=layer, heads=tuple(heads), word=word)
-        law = look(translator, LAW if sentence is None else sentence, target, pieces=pieces)
-        spirit = law if sentence is not None else look(translator, SPIRIT, "", pieces=pieces)
+        choice = FigureOptions(layer=layer, heads=tuple(heads), word=word)
+        law = compute_attention(
+            translator, LAW_SENTENCE if sentence is None else sentence, target, pieces=pieces
+        )
+        spirit = (
+            law
+            if sentence is not None
+            else compute_attention(translator, SPIRIT_SENTENCE, "", pieces=pieces)
+        )
         drawn += [
             draw_figure3(spirit, out, choice),
             draw_figure4(law, out, choice),
@@ -66,20 +77,20 @@ def draw_all(
         if law.to_source:
             drawn.append(draw_source_attention(law, out))
     found = measure_dot_products()
-    drawn += _formulas(found, out)
-    tables = {DOT_PRODUCTS: found.to_json(), LIST: [asdict(one) for one in drawn]}
+    drawn += _draw_formulas(found, out)
+    tables = {DOT_PRODUCTS: found.to_json(), FIGURE_LIST: [asdict(one) for one in drawn]}
     for file, table in tables.items():
         atomic_write(out / file, json.dumps(table, indent=2, ensure_ascii=False) + "\n")
     return [*(out / file for one in drawn for file in one.files), *(out / file for file in tables)]
 
 
-def read_list(out: Path) -> list[Drawn]:
-    """What `draw_all` drew into a directory."""
-    file = out / LIST
+def read_list(out: Path) -> list[FigureRecord]:
+    """Return the records of what `draw_all` drew into a directory."""
+    file = out / FIGURE_LIST
     try:
         table = json.loads(file.read_text(encoding="utf-8"))
         return [
-            Drawn(**one | {"files": tuple(one["files"]), "heads": tuple(one["heads"])})
+            FigureRecord(**one | {"files": tuple(one["files"]), "heads": tuple(one["heads"])})
             for one in table
         ]
     except FileNotFoundError:
@@ -88,25 +99,25 @@ def read_list(out: Path) -> list[Drawn]:
         raise DataError(f"{file}: not a list of figures; draw them again") from None
 
 
-def _formulas(found: DotProducts, out: Path) -> list[Drawn]:
-    """What needs no model."""
+def _draw_formulas(found: DotProducts, out: Path) -> list[FigureRecord]:
+    """Draw what needs no model."""
     last = found.widths[-1]
     return [
-        _picture(
+        _draw_formula(
             "positions",
             out,
             draw_positions,
             "Positional encoding (§3.5): sines in the even dimensions, cosines in the odd ones, "
             "in waves of 2π to 10000 · 2π positions.",
         ),
-        _picture(
+        _draw_formula(
             "learning-rate",
             out,
             draw_learning_rate,
             "Learning rate (§5.3, eq. 3) for several d_model and warm-ups. Each peak, marked, is "
             "at the end of the warm-up.",
         ),
-        _picture(
+        _draw_formula(
             "dot-products",
             out,
             partial(draw_dot_products, found),
@@ -119,8 +130,8 @@ def _formulas(found: DotProducts, out: Path) -> list[Drawn]:
     ]
 
 
-def _picture(name: str, out: Path, draw: Callable[[Path], None], caption: str) -> Drawn:
-    files = tuple(f"{name}{kind}" for kind in KINDS)
+def _draw_formula(name: str, out: Path, draw: Callable[[Path], None], caption: str) -> FigureRecord:
+    files = tuple(f"{name}{kind}" for kind in FORMATS)
     for file in files:
         draw(out / file)
-    return Drawn(name=name, files=files, caption=caption)
+    return FigureRecord(name=name, files=files, caption=caption)

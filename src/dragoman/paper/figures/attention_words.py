@@ -1,4 +1,4 @@
-"""A sentence as a model sees it: its words, and the weights of every attention between them."""
+"""The attention of a model between the words of a sentence and of its translation."""
 
 # H heads, T and S pieces or words, target or source; P pieces, W words
 
@@ -35,26 +35,26 @@ _NO_SPACES: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class SentenceAttention:
-    """Where the words of a sentence and of its translation look; both end with END."""
+    """Hold what the words of a sentence and of its translation attend to; both end with END."""
 
     sentence: str
     translation: str
     source: tuple[str, ...]
     target: tuple[str, ...]
     encoder: dict[str, Weights]
-    """H S S by the attention's name, in the order of the layers."""
+    """Holds H S S weights by the attention's name, in the order of the layers."""
     to_source: dict[str, Weights]
-    """H T S: where the decoder looks to say each word of the target."""
+    """Holds H T S weights: what the decoder attends to for each target word."""
 
 
 @torch.no_grad()
 def compute_attention(
     translator: Translator, sentence: str, target: str | None = None, *, pieces: bool = False
 ) -> SentenceAttention:
-    """Let the model read a sentence and its translation, its own if none is given.
+    """Return a model's attention within a sentence and from its translation, by default its own.
 
-    A word of several pieces looks as they do on average, and what looks at it is what looks at any
-    of them; with `pieces` each is shown by itself, marked if it goes on with a word.
+    A word of several pieces attends as they do on average, and is attended to as much as they are
+    together; with `pieces` each piece is shown by itself, marked if it continues a word.
     """
     tokenizer, model = translator.tokenizer, translator.model
     if target is None:
@@ -65,7 +65,8 @@ def compute_attention(
     source, spoken = (WordPieces.of(tokenizer, row, pieces) for row in ids)
     if (longest := max(len(source.texts), len(spoken.texts)) - 1) > MAX_WORDS:
         raise DataError(
-            f"a sentence or translation of {longest} words fits no picture; give at most {MAX_WORDS}"
+            f"a sentence or translation of {longest} words does not fit in a picture; give at most "
+            f"{MAX_WORDS}"
         )
     device = next(model.parameters()).device
     with record_attention(model) as seen:
@@ -92,14 +93,14 @@ def compute_attention(
 
 @dataclass(frozen=True, slots=True)
 class WordPieces:
-    """The words of a sentence, and which of them each piece belongs to."""
+    """Hold the words of a sentence, and which of them each piece belongs to."""
 
     texts: tuple[str, ...]
     member_WP: Weights
 
     @classmethod
     def of(cls, tokenizer: Tokenizer, ids: Sequence[int], pieces: bool) -> WordPieces:
-        """The words that ids make up, and END."""
+        """Group ids into words, and add END."""
         words = _group_pieces(tokenizer, ids)
         if pieces:
             first = {group[0] for group in words}
@@ -114,7 +115,7 @@ class WordPieces:
 
 
 def _group_pieces(tokenizer: Tokenizer, ids: Sequence[int]) -> list[list[int]]:
-    """The places of the pieces of each word; a mark is a word, as in the paper's pictures."""
+    """Return the positions of each word's pieces; punctuation is a word, as in the paper."""
     words: list[list[int]] = []
     numbers = tokenizer.word_indices(ids)
     for place, id_ in enumerate(ids):
@@ -128,7 +129,7 @@ def _group_pieces(tokenizer: Tokenizer, ids: Sequence[int]) -> list[list[int]]:
 
 
 def _continues_word(word: str, piece: str) -> bool:
-    """Whether a piece goes on with the word before it, from which no space parts it."""
+    """Return whether a piece continues the word before it, from which no space separates it."""
     if not word or _UNFINISHED in word:  # a space that leads to it, or bytes
         return True
     return not any(_is_mark(text) or _NO_SPACES.search(text) for text in (word, piece))
@@ -139,15 +140,15 @@ def _is_mark(text: str) -> bool:
 
 
 def _readable(tokenizer: Tokenizer, group: Sequence[int]) -> str:
-    """As text; what is no text by itself, as the tokeniser spells it, and a space as ␣."""
+    """Return pieces as text or, if alone they are none, as the tokeniser spells them."""
     text = tokenizer.decode(group)
     if text and _UNFINISHED not in text:
         return text
     return "".join(tokenizer.pieces(group)).replace("▁", "␣")
 
 
-def _pieces_to_words(weights_HTS: Weights, looking: WordPieces, looked_at: WordPieces) -> Weights:
-    """Between pieces to between words: the mean over those that look, the sum over the others."""
-    mean_WT = looking.member_WP / looking.member_WP.sum(1, keepdims=True)
-    folded: Weights = mean_WT @ weights_HTS @ looked_at.member_WP.T
+def _pieces_to_words(weights_HTS: Weights, queries: WordPieces, keys: WordPieces) -> Weights:
+    """Return weights between words: the mean over a query's pieces, the sum over a key's."""
+    mean_WT = queries.member_WP / queries.member_WP.sum(1, keepdims=True)
+    folded: Weights = mean_WT @ weights_HTS @ keys.member_WP.T
     return folded

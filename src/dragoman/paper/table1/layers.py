@@ -32,7 +32,7 @@ __all__ = [
     "Recurrent",
     "RestrictedSelfAttention",
     "SelfAttention",
-    "build",
+    "build_layer",
 ]
 
 SELF_ATTENTION: Final = "self-attention"
@@ -40,58 +40,59 @@ RECURRENT: Final = "recurrent"
 CONVOLUTIONAL: Final = "convolutional"
 RESTRICTED: Final = "restricted self-attention"
 DILATED: Final = "convolutional, dilated"
-"""The same convolution in a stack whose layer i looks kernel^i apart; it only has a path."""
+"""The same convolution in a stack whose layer i sees positions kernel^i apart; only its path is
+measured."""
 
 LAYERS: Final = (SELF_ATTENTION, RECURRENT, CONVOLUTIONAL, RESTRICTED)
-"""In the order of Table 1."""
+"""The layers in the order of Table 1."""
 
-HEAD: Final = 64
+HEAD_WIDTH: Final = 64
 
 
 class Layer(nn.Module):
-    """A layer that maps a sequence of vectors to one of equal length (§4)."""
+    """Map a sequence of vectors to one of equal length (§4)."""
 
     projections: ClassVar[frozenset[Any]] = frozenset()
-    """Products, by operator, that every position computes alone and that Table 1 leaves out."""
+    """Names the operators that every position computes alone and that Table 1 leaves out."""
     counted_on: ClassVar[str] = "meta"
-    """Where operations are counted: by shapes alone, unless that is the slower way."""
+    """Names where operations are counted: by shapes alone, unless that is the slower way."""
 
     def forward(self, x_BLD: Tensor) -> Tensor:
-        """The whole layer."""
+        """Compute the whole layer."""
         raise NotImplementedError
 
-    def hop(self, x_BLD: Tensor) -> Tensor:
-        """What a signal passes once to get from one position to another: the layer, mostly."""
-        there: Tensor = self(x_BLD)
-        return there
+    def propagate_once(self, x_BLD: Tensor) -> Tensor:
+        """Compute what a signal passes once between two positions: mostly the whole layer."""
+        y_BLD: Tensor = self(x_BLD)
+        return y_BLD
 
 
 class SelfAttention(Layer):
-    """Every position attends to every position."""
+    """Let every position attend to every position."""
 
     projections = frozenset({torch.ops.aten.mm})  # Q, K, V and the output: 8·n·d² in all
 
     def __init__(self, d: int) -> None:
         super().__init__()
-        heads = d // HEAD if d % HEAD == 0 else 1
+        heads = d // HEAD_WIDTH if d % HEAD_WIDTH == 0 else 1
         self.attention = MultiHeadAttention(ModelConfig(d_model=d, heads=heads))
 
     def forward(self, x_BLD: Tensor) -> Tensor:
-        """Queries, keys and values are projected; then softmax(QKᵀ/√d_k)V W^O."""
+        """Project to queries, keys and values; then compute softmax(QKᵀ/√d_k)V W^O."""
         return self.attend(*self.project(x_BLD))
 
     def project(self, x_BLD: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Queries, keys and values, each B H L K."""
+        """Return queries, keys and values, each B H L K."""
         own = self.attention
         return own.split(own.query(x_BLD)), own.split(own.key(x_BLD)), own.split(own.value(x_BLD))
 
     def attend(self, q_BHLK: Tensor, k_BHLK: Tensor, v_BHLK: Tensor) -> Tensor:
-        """All positions to all, B L D."""
+        """Let all positions attend to all, and return B L D."""
         return self.attention.attend(q_BHLK, k_BHLK, v_BHLK)
 
 
 class RestrictedSelfAttention(SelfAttention):
-    """Every position attends to `window` positions on each side and to itself: r = 2·window + 1.
+    """Let a position attend to `window` positions on each side and itself: r = 2·window + 1.
 
     Queries go in blocks of `window`, and each block meets its own keys and those of a window on
     either side. That is 3·window keys a query, of which a mask of the block leaves r: O(r·n·d)
@@ -103,7 +104,7 @@ class RestrictedSelfAttention(SelfAttention):
         self.window = window
 
     def attend(self, q_BHLK: Tensor, k_BHLK: Tensor, v_BHLK: Tensor) -> Tensor:
-        """Each to its neighbours, B L D."""
+        """Let each position attend to its neighbours, and return B L D."""
         batch, length = len(q_BHLK), q_BHLK.shape[2]
         window = max(1, min(self.window, length - 1))  # wider than the sentence is waste
         blocks = -(-length // window)
@@ -122,8 +123,8 @@ class RestrictedSelfAttention(SelfAttention):
             neighbours(v_BHLK),
             mask_N1WC.repeat(batch, 1, 1, 1),
         )
-        joined: Tensor = merged.unflatten(0, (batch, blocks)).flatten(1, 2)
-        return joined[:, :length]
+        y_BLD: Tensor = merged.unflatten(0, (batch, blocks)).flatten(1, 2)
+        return y_BLD[:, :length]
 
     @staticmethod
     def _mask(length: int, window: int, blocks: int, device: torch.device) -> Tensor:
@@ -137,24 +138,24 @@ class RestrictedSelfAttention(SelfAttention):
 
 
 class Recurrent(Layer):
-    """h_t = tanh(W x_t + U h_{t−1})."""
+    """Compute h_t = tanh(W x_t + U h_{t−1})."""
 
-    counted_on = "cpu"  # there PyTorch runs it step by step in C++; by shapes it is Python's pace
+    counted_on = "cpu"  # there PyTorch runs it step by step in C++; by shapes it does so in Python
 
     def __init__(self, d: int) -> None:
         super().__init__()
         self.rnn = nn.RNN(d, d, batch_first=True)
 
     def forward(self, x_BLD: Tensor) -> Tensor:
-        """All n steps, one after the other."""
+        """Compute all n steps, one after the other."""
         states_BLD: Tensor = self.rnn(x_BLD)[0]
         return states_BLD
 
-    def hop(self, x_BLD: Tensor, inputs_BLD: Tensor | None = None) -> Tensor:
-        """One application of the recurrence: from the state of each position to the next one's.
+    def propagate_once(self, x_BLD: Tensor, inputs_BLD: Tensor | None = None) -> Tensor:
+        """Apply the recurrence once, from the state of each position to the next one's.
 
-        All positions at once, as if each were its own sentence of length one. The inputs are no
-        part of the way; without any they are random.
+        All positions are computed at once, as if each were its own sentence of length one. The
+        inputs are no part of the path; if none are given they are random.
         """
         if inputs_BLD is None:
             inputs_BLD = torch.randn_like(x_BLD)
@@ -166,22 +167,22 @@ class Recurrent(Layer):
 
 
 class Convolutional(Layer):
-    """Every position sees itself and `kernel` − 1 positions before it, `dilation` apart."""
+    """Let a position see itself and `kernel` − 1 positions before it, `dilation` apart."""
 
     def __init__(self, d: int, kernel: int, dilation: int = 1) -> None:
         super().__init__()
-        self.reach = (kernel - 1) * dilation
+        self.left_padding = (kernel - 1) * dilation
         self.convolution = nn.Conv1d(d, d, kernel, dilation=dilation)
 
     def forward(self, x_BLD: Tensor) -> Tensor:
-        """One product of what each position sees with the weights."""
-        past_BDL = F.pad(x_BLD.transpose(1, 2), (self.reach, 0))
-        mixed: Tensor = self.convolution(past_BDL).transpose(1, 2)
-        return mixed
+        """Multiply what each position sees with the weights."""
+        past_BDL = F.pad(x_BLD.transpose(1, 2), (self.left_padding, 0))
+        y_BLD: Tensor = self.convolution(past_BDL).transpose(1, 2)
+        return y_BLD
 
 
-def build(layer: str, d: int, *, kernel: int = 3, window: int = 16, depth: int = 0) -> Layer:
-    """A layer of this name with random weights; `depth` is its place in a stack, from 0."""
+def build_layer(layer: str, d: int, *, kernel: int = 3, window: int = 16, depth: int = 0) -> Layer:
+    """Return a layer of this name with random weights; `depth` is its place in a stack, from 0."""
     if kernel < 2:
         raise ConfigError(f"kernel = {kernel} sees no neighbour; try 3")
     if window < 1:

@@ -1,4 +1,4 @@
-"""Table 1 as it was measured: the numbers, their exponents, and where two layers cross."""
+"""The numbers measured for Table 1, their exponents, and where the costs of two layers cross."""
 
 from __future__ import annotations
 
@@ -13,46 +13,55 @@ import numpy as np
 
 from dragoman.paper.table1.layers import LAYERS
 
-__all__ = ["Count", "Measure", "Path", "Table1", "Time", "crossing", "exponent", "upper"]
+__all__ = [
+    "OperationCount",
+    "PassTime",
+    "PathLength",
+    "Quantity",
+    "Table1",
+    "find_crossover",
+    "fit_exponent",
+    "upper_half",
+]
 
-Measure: TypeAlias = Literal["mixing", "operations", "training_operations", "forward", "training"]
-"""A number of a layer that depends on n and d."""
+Quantity: TypeAlias = Literal["mixing", "operations", "training_operations", "forward", "training"]
+"""The name of a number of a layer that depends on n and d."""
 
-_COUNTED: Final = ("mixing", "operations", "training_operations")
+_COUNTED_QUANTITIES: Final = ("mixing", "operations", "training_operations")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Count:
-    """What a layer computes for one sentence."""
+class OperationCount:
+    """Hold how many operations a layer computes for one sentence."""
 
     layer: str
     n: int
     d: int
     mixing: int
-    """Operations that Table 1 counts, forward."""
+    """Counts the operations that Table 1 counts, forward."""
     operations: int
-    """Of the whole layer, forward: with the projections of an attention."""
+    """Counts those of the whole layer, forward: with the projections of an attention."""
     training_operations: int
-    """Of the whole layer, forward and backward."""
+    """Counts those of the whole layer, forward and backward."""
     sequential: int
-    """Products that wait for each other, forward."""
+    """Counts the products that wait for each other, forward."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Time:
-    """Seconds of the whole layer for one sentence, medians."""
+class PassTime:
+    """Hold the median seconds that the whole layer takes for one sentence."""
 
     layer: str
     n: int
     d: int
     forward: float
     training: float
-    """Forward and backward."""
+    """Is the time of forward and backward together."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Path:
-    """Hops between the first and the last of n positions."""
+class PathLength:
+    """Hold how many layers lie between the first and the last of n positions."""
 
     layer: str
     n: int
@@ -61,88 +70,88 @@ class Path:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Table1:
-    """Everything `dragoman paper table1` measures."""
+    """Hold everything `dragoman paper table1` measures."""
 
     device: str
     torch: str
     kernel: int
     window: int
-    """Positions seen on each side; the paper's r is 2·window + 1."""
+    """Counts the positions seen on each side; the paper's r is 2·window + 1."""
     repeats: int
     lengths: tuple[int, ...]
     widths: tuple[int, ...]
-    counts: tuple[Count, ...]
-    times: tuple[Time, ...]
-    paths: tuple[Path, ...]
+    counts: tuple[OperationCount, ...]
+    times: tuple[PassTime, ...]
+    paths: tuple[PathLength, ...]
     notes: tuple[str, ...] = ()
-    """What was not measured, and why."""
+    """Say what was not measured, and why."""
 
-    def by_length(self, measure: Measure, layer: str, d: int) -> dict[int, float]:
-        """A measure of a layer of width d, by n."""
-        found = (one for one in self._records(measure) if one.layer == layer and one.d == d)
-        return {one.n: getattr(one, measure) for one in found}
+    def by_length(self, quantity: Quantity, layer: str, d: int) -> dict[int, float]:
+        """Return a quantity of a layer of width d, by n."""
+        found = (one for one in self._records(quantity) if one.layer == layer and one.d == d)
+        return {one.n: getattr(one, quantity) for one in found}
 
-    def by_width(self, measure: Measure, layer: str) -> dict[int, float]:
-        """A measure of a layer, by d, at the longest n that is shared."""
-        found = (one for one in self._records(measure) if one.layer == layer)
-        n = self.longest_shared(measure)
-        return {one.d: getattr(one, measure) for one in found if one.n == n}
+    def by_width(self, quantity: Quantity, layer: str) -> dict[int, float]:
+        """Return a quantity of a layer, by d, at the longest n that all widths share."""
+        found = (one for one in self._records(quantity) if one.layer == layer)
+        n = self.longest_shared(quantity)
+        return {one.d: getattr(one, quantity) for one in found if one.n == n}
 
-    def longest_shared(self, measure: Measure) -> int:
-        """The longest n at which every width of every layer has a measure; 0 if there is none."""
-        cells = Counter(one.n for one in self._records(measure))
-        all_of_them = len(LAYERS) * len(self.widths)
-        return max((n for n, found in cells.items() if found == all_of_them), default=0)
+    def longest_shared(self, quantity: Quantity) -> int:
+        """Return the longest n at which every layer of every width was measured, or 0."""
+        counts = Counter(one.n for one in self._records(quantity))
+        complete = len(LAYERS) * len(self.widths)
+        return max((n for n, found in counts.items() if found == complete), default=0)
 
     def sequential(self, layer: str) -> dict[int, int]:
-        """The longest chain of a layer, by n."""
+        """Return the longest chain of a layer, by n."""
         d = self.widths[0]
         return {one.n: one.sequential for one in self.counts if (one.layer, one.d) == (layer, d)}
 
     def path(self, layer: str) -> dict[int, int]:
-        """Hops by n."""
+        """Return the path length of a layer, by n."""
         return {one.n: one.hops for one in self.paths if one.layer == layer}
 
-    def _records(self, measure: Measure) -> tuple[Count, ...] | tuple[Time, ...]:
-        return self.counts if measure in _COUNTED else self.times
+    def _records(self, quantity: Quantity) -> tuple[OperationCount, ...] | tuple[PassTime, ...]:
+        return self.counts if quantity in _COUNTED_QUANTITIES else self.times
 
     def to_json(self) -> dict[str, Any]:
-        """As a file holds it."""
+        """Return what `json.dumps` takes."""
         return dataclasses.asdict(self)
 
     @classmethod
     def from_json(cls, table: dict[str, Any]) -> Self:
-        """What `to_json` gave, also by way of a file."""
-        records: dict[str, type[Count | Time | Path]]
-        records = {"counts": Count, "times": Time, "paths": Path}
+        """Return the table that `to_json` was called on."""
+        records: dict[str, type[OperationCount | PassTime | PathLength]]
+        records = {"counts": OperationCount, "times": PassTime, "paths": PathLength}
         found = {name: tuple(kind(**one) for one in table[name]) for name, kind in records.items()}
         plain = {name: tuple(table[name]) for name in ("lengths", "widths", "notes")}
         return cls(**{**table, **plain, **found})
 
 
-def upper(line: Mapping[int, float]) -> dict[int, float]:
-    """The upper half of a line, three points at least: where the leading term rules."""
+def upper_half(line: Mapping[int, float]) -> dict[int, float]:
+    """Return the upper half of a line, at least three points: where the leading term rules."""
     keys = sorted(line)
     return {key: line[key] for key in keys[-max(3, math.ceil(len(keys) / 2)) :]}
 
 
-def exponent(line: Mapping[int, float]) -> float | None:
-    """The slope of the line in logarithms, by least squares; None for fewer than two points."""
+def fit_exponent(line: Mapping[int, float]) -> float | None:
+    """Return the slope of a line in logarithms, by least squares; None below two points."""
     if len(line) < 2:
         return None
     slope, _ = np.polyfit(np.log(list(line)), np.log(list(line.values())), 1)
     return float(slope)
 
 
-def crossing(ours: Mapping[int, float], theirs: Mapping[int, float]) -> float | None:
-    """The n up to which ours is the smaller: between two points by their logarithms.
+def find_crossover(first: Mapping[int, float], second: Mapping[int, float]) -> float | None:
+    """Return the n up to which the first line is below the second, interpolating logarithms.
 
-    0 if it is so nowhere, ∞ if it is so at the longest n; None where nothing can be compared.
+    It is 0 if it is so nowhere, ∞ if it is so at the longest n; None if nothing can be compared.
     """
-    shared = sorted(set(ours) & set(theirs))
+    shared = sorted(set(first) & set(second))
     if not shared:
         return None
-    gaps = [math.log(ours[n] / theirs[n]) for n in shared]
+    gaps = [math.log(first[n] / second[n]) for n in shared]
     last = max((place for place, gap in enumerate(gaps) if gap < 0), default=None)
     if last is None:
         return 0.0

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from dragoman.errors import ConfigError, DragomanError
-from dragoman.paper.figures.dot_products import DotProducts, draw_dot_products, measure_dot_products
+from dragoman.paper.figures.formulas import DotProducts, draw_dot_products, measure_dot_products
 
 WIDTHS = (1, 4, 16, 64, 256)
 
@@ -58,7 +58,7 @@ def test_the_gradient_is_that_of_autograd() -> None:
 
 def test_memory_is_bounded_and_parts_are_all_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        "dragoman.paper.figures.dot_products._AT_ONCE", 3 * 2 * 8
+        "dragoman.paper.figures.formulas._MAX_NUMBERS", 3 * 2 * 8
     )  # 3 queries at a time
     (width,) = measure_dot_products((8,), queries=500, keys=2).widths
     assert width.scaled.variance == pytest.approx(1, abs=0.3)
@@ -71,9 +71,9 @@ def test_a_measurement_survives_json_and_is_the_same_again(found: DotProducts) -
 
 
 def test_the_table_has_a_line_for_each_width(found: DotProducts) -> None:
-    grid = found.grid()
-    assert [line[0] for line in grid.rows] == [str(d_k) for d_k in WIDTHS]
-    last, width = grid.rows[-1], found.widths[-1]
+    table = found.to_table()
+    assert [line[0] for line in table.rows] == [str(d_k) for d_k in WIDTHS]
+    last, width = table.rows[-1], found.widths[-1]
     assert list(last[1:5]) == [
         f"{width.plain.variance:.2f}",
         f"{width.scaled.variance:.2f}",
@@ -81,7 +81,7 @@ def test_the_table_has_a_line_for_each_width(found: DotProducts) -> None:
         f"{width.scaled.weight:.3f}",
     ]
     assert float(last[5]) == pytest.approx(width.plain.gradient, rel=0.05), "not 0.0000"
-    assert "1,000 random queries, 16 keys each" in grid.note
+    assert "1,000 random queries, 16 keys each" in table.note
 
 
 def test_both_curves_are_in_every_panel(found: DotProducts, tmp_path: Path) -> None:

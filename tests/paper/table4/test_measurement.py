@@ -13,21 +13,27 @@ import pytest
 from dragoman.config import Config
 from dragoman.errors import ConfigError, DataError, ModelError
 from dragoman.inference.parser import Parser
-from dragoman.paper import sweep
+from dragoman.paper import sweep, table4
 from dragoman.paper.paper_values import TABLE_4
-from dragoman.paper.table4 import measurement as table4
-from dragoman.paper.table4.measurement import BEAMS, Row, Table4, Treebanks
-from dragoman.paper.table4.results import Tried
-from dragoman.paper.table4.scores import Bucket, Scores, Subject, read_guesses, score
-from dragoman.paper.table4.treebanks import Gold
+from dragoman.paper.table4.measurement import BEAMS, EvaluatedParser
+from dragoman.paper.table4.results import (
+    Bucket,
+    Row,
+    Scores,
+    Table4,
+    TriedSetting,
+    compute_scores,
+    read_predicted_trees,
+)
+from dragoman.paper.table4.treebanks import GoldTrees, Treebanks
 from dragoman.phrasebook import generate
 from dragoman.training.run import train
 from dragoman.trees.bracketing import parse_tree
 from dragoman.trees.evalb import PREDICTED_TAGS
 from dragoman.trees.tree import Tree
 
-from ..conftest import Result
-from .test_report import read
+from ...conftest import Result
+from ..test_report import read
 
 Command = Callable[..., Result]
 
@@ -83,7 +89,7 @@ def preset(toy: Config, tmp_path: Path) -> Path:
 
 def banks(directory: Path) -> Treebanks:
     paths = [[directory / f"{split}.txt"] for split in ("train", "valid", "test")]
-    return Treebanks.of_files(*paths)
+    return Treebanks.from_files(*paths)
 
 
 # --- where the trees are ---
@@ -99,7 +105,7 @@ def lay_out(directory: Path, pattern: str, sections: Sequence[str] = SECTIONS) -
 
 
 def words(files: Sequence[Path]) -> list[str]:
-    return [word for sentence in Gold.read(files).words for word in sentence]
+    return [word for sentence in GoldTrees.read(files).words for word in sentence]
 
 
 @pytest.mark.parametrize(
@@ -121,7 +127,7 @@ def test_the_standard_sections_are_found_in_the_usual_layouts(pattern: str, tmp_
     lay_out(tmp_path, "tagged/wsj/{0}/wsj_{0}01.pos")
     lay_out(tmp_path, "raw/wsj/{0}/wsj_{0}01")
     (tmp_path / "readme.1st").write_text("Read me.", encoding="utf-8")
-    found = Treebanks.of_wsj(tmp_path)
+    found = Treebanks.from_wsj(tmp_path)
     assert words(found.train) == [f"s{section}" for section in SECTIONS[2:22]]
     assert (words(found.valid), words(found.test)) == (["s22"], ["s23"])
     assert (found.name, found.wsj) == ("wsj", tmp_path)
@@ -130,7 +136,7 @@ def test_the_standard_sections_are_found_in_the_usual_layouts(pattern: str, tmp_
 def test_one_file_may_hold_all_that_one_trains_on(tmp_path: Path) -> None:
     lay_out(tmp_path, "{0}.auto.clean", ["02-21.10way", "22", "23", "24"])
     (tmp_path / "02-21.10way.auto.clean").rename(tmp_path / "02-21.10way.clean")
-    found = Treebanks.of_wsj(tmp_path)
+    found = Treebanks.from_wsj(tmp_path)
     assert [file.name for file in found.train] == ["02-21.10way.clean"]
     assert words(found.test) == ["s23"]
 
@@ -140,7 +146,7 @@ def test_a_section_has_all_its_texts_and_nothing_else(tmp_path: Path) -> None:
     lay_out(tmp_path, "{0}/wsj_{0}00.mrg")
     lay_out(tmp_path, "{0}/notes.txt")
     lay_out(tmp_path, "{0}/.hidden.mrg")
-    found = Treebanks.of_wsj(tmp_path)
+    found = Treebanks.from_wsj(tmp_path)
     assert [file.name for file in found.test] == ["wsj_2300.mrg", "wsj_2301.mrg"]
     assert len(found.train) == 40
 
@@ -149,7 +155,7 @@ def test_missing_sections_are_named_in_one_line_with_the_licence(
     command: Command, tmp_path: Path
 ) -> None:
     lay_out(tmp_path / "wsj", "{0}/a.mrg", [s for s in SECTIONS if s not in ("07", "23")])
-    for place, missing in ((tmp_path / "wsj", "section 07, 23;"), (tmp_path / "no", "no such dir")):
+    for place, missing in ((tmp_path / "wsj", "section 07, 23 not found;"), (tmp_path / "no", "no such dir")):
         found = command("paper", "table4", "--wsj", place, "--out", tmp_path / "out")
         assert (found.status, found.err.count("\n")) == (2, 1)
         assert missing in found.err
@@ -163,23 +169,23 @@ def test_a_table_has_its_treebanks_name(tmp_path: Path) -> None:
         (tmp_path / name).touch()
     at = tmp_path / "x"
     names = [
-        Treebanks.of_files([tmp_path / "gum.train.txt.xz"], [at]).name,
-        Treebanks.of_files([tmp_path / "craft/train.mrg"], [at]).name,
-        Treebanks.of_files([], [], [tmp_path / "x/my trees"]).name,
+        Treebanks.from_files([tmp_path / "gum.train.txt.xz"], [at]).name,
+        Treebanks.from_files([tmp_path / "craft/train.mrg"], [at]).name,
+        Treebanks.from_files([], [], [tmp_path / "x/my trees"]).name,
     ]
     assert names == ["gum", "craft", "my-trees"]
     with pytest.raises(ConfigError, match="needs --valid"):
-        Treebanks.of_files([at], [])
+        Treebanks.from_files([at], [])
     with pytest.raises(DataError, match="nowhere: no file of trees"):
-        Treebanks.of_files([], [], [tmp_path / "nowhere"])
+        Treebanks.from_files([], [], [tmp_path / "nowhere"])
 
 
 # --- scores ---
 
 
-def gold(*texts: str) -> Gold:
+def gold(*texts: str) -> GoldTrees:
     trees: list[Tree] = [parse_tree(text) for text in texts]
-    return Gold(trees, [["w"]] * len(trees))
+    return GoldTrees(trees, [["w"]] * len(trees))
 
 
 DOG = "(S (NP (DT the) (NN dog)) (VP (VBZ barks)))"
@@ -187,7 +193,7 @@ WRONG = "(S (NP (DT the)) (VP (NN dog) (VBZ barks)))"
 
 
 def test_scores_are_as_counted_by_hand() -> None:
-    found = score(gold(DOG, DOG), [parse_tree(DOG), parse_tree(WRONG)])
+    found = compute_scores(gold(DOG, DOG), [parse_tree(DOG), parse_tree(WRONG)])
     assert found.f1 == pytest.approx(100 * 2 * 4 / 12)
     assert (found.complete_match, found.left_out) == (50.0, 0)
     assert found.tagging_accuracy == 100.0
@@ -201,27 +207,27 @@ def test_another_parsers_trees_may_lack_some(tmp_path: Path) -> None:
     right = gold(DOG, DOG, DOG)
     for none in ("", "(())"):
         file.write_text(f"(ROOT {DOG})\n{none}\n{WRONG}\n", encoding="utf-8")
-        found = score(right, read_guesses(file, right))
+        found = compute_scores(right, read_predicted_trees(file, right))
         assert found.left_out == 1
         assert found.f1 == pytest.approx(100 * 2 * 4 / 12)
         assert found.f1_all_lines == pytest.approx(100 * 2 * 4 / 15)
     file.write_text(f"{DOG}\n" * 2 + DOG.replace(" (VP", "\n  (VP"), encoding="utf-8")
-    assert score(right, read_guesses(file, right)).f1 == 100
+    assert compute_scores(right, read_predicted_trees(file, right)).f1 == 100
 
 
 def test_trees_that_do_not_belong_to_the_test_set_are_refused(tmp_path: Path) -> None:
     file = tmp_path / "theirs.txt"
     file.write_text(f"{DOG}\n", encoding="utf-8")
     with pytest.raises(DataError, match=r"theirs\.txt: 1 trees, and the test set has 2"):
-        read_guesses(file, gold(DOG, DOG))
+        read_predicted_trees(file, gold(DOG, DOG))
     file.write_text(f"{DOG}\n(S (NP\n", encoding="utf-8")
     with pytest.raises(DataError, match=r"theirs\.txt, line 2"):
-        read_guesses(file, gold(DOG, DOG))
+        read_predicted_trees(file, gold(DOG, DOG))
 
 
 def test_short_and_long_sentences_are_counted_apart() -> None:
     long = "(S (NP (DT the) (NN dog)) (VP " + "(VBZ barks) " * 10 + "))"
-    found = score(
+    found = compute_scores(
         gold(*[DOG] * 40, *[long] * 31),
         [*[parse_tree(WRONG)] * 40, *[parse_tree(long)] * 31],
     )
@@ -229,7 +235,7 @@ def test_short_and_long_sentences_are_counted_apart() -> None:
         ("3", 40, 33.33),
         ("12", 31, 100.0),
     ]
-    few = score(gold(*[DOG] * 40, long), [*[parse_tree(WRONG)] * 40, parse_tree(long)])
+    few = compute_scores(gold(*[DOG] * 40, long), [*[parse_tree(WRONG)] * 40, parse_tree(long)])
     assert [(b.lengths, b.sentences) for b in few.by_length] == [("3–12", 41)]
 
 
@@ -237,10 +243,12 @@ def test_what_was_scored_is_not_parsed_again_unless_something_has_changed(
     parser: Path, bank: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said: list[str] = []
-    test, valid = (Gold.read([bank / f"{split}.txt"]) for split in ("test", "valid"))
+    test, valid = (GoldTrees.read([bank / f"{split}.txt"]) for split in ("test", "valid"))
 
-    def scored(trees: Gold, beam: int) -> Scores:
-        return Subject(parser, tmp_path / "scores" / "mine", said.append).score(trees, "test", beam)
+    def scored(trees: GoldTrees, beam: int) -> Scores:
+        return EvaluatedParser(parser, tmp_path / "scores" / "mine", said.append).score(
+            trees, "test", beam
+        )
 
     first = scored(test, 1)
     assert said == ["parsing 8 test sentences, greedy"]
@@ -256,11 +264,11 @@ def test_what_was_scored_is_not_parsed_again_unless_something_has_changed(
     assert len(said) == 3, "one beam's scores must not push out another's"
 
 
-def test_a_subject_is_a_parser(trained: Path, tmp_path: Path) -> None:
+def test_a_model_must_be_a_parser(trained: Path, tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="a translator"):
-        Subject(trained, tmp_path / "a", print)
+        EvaluatedParser(trained, tmp_path / "a", print)
     with pytest.raises(ModelError, match="no parser here"):
-        Subject(tmp_path, tmp_path / "a", print)
+        EvaluatedParser(tmp_path, tmp_path / "a", print)
 
 
 # --- the choice ---
@@ -276,17 +284,17 @@ class Runs:
 
     def run(
         self, trials: Sequence[sweep.Trial], data: Path, out: Path, **options: Any
-    ) -> list[sweep.Finished]:
+    ) -> list[sweep.TrialResult]:
         self.trials = list(trials)
         return [
-            sweep.Finished(t.name, out / t.name, t.config, self.parser / "model")
+            sweep.TrialResult(t.name, out / t.name, t.config, self.parser / "model")
             if t.name in self.f1
-            else sweep.Finished(t.name, out / t.name, t.config, failure="killed by signal 9")
+            else sweep.TrialResult(t.name, out / t.name, t.config, failure="killed by signal 9")
             for t in trials
         ]
 
-    def score(self, subject: Subject, trees: Gold, part: str, beam: int) -> Scores:
-        name = subject.scores.name
+    def score(self, parser: EvaluatedParser, trees: GoldTrees, part: str, beam: int) -> Scores:
+        name = parser.scores.name
         self.scored.append((name, part, beam))
         return scores(f1=self.f1[name] + self.beams.get(beam, 0.0))
 
@@ -315,12 +323,12 @@ def pretend(
     monkeypatch: pytest.MonkeyPatch, f1: dict[str, float], beams: dict[int, float], parser: Path
 ) -> Runs:
     runs = Runs(f1, beams, parser)
-    monkeypatch.setattr(sweep, "run", runs.run)
-    monkeypatch.setattr(Subject, "score", lambda self, *given: runs.score(self, *given))
+    monkeypatch.setattr(sweep, "run_sweep", runs.run)
+    monkeypatch.setattr(EvaluatedParser, "score", lambda self, *given: runs.score(self, *given))
     return runs
 
 
-GRID = {
+VARIANTS = {
     f"dropout-{dropout:g}-rate-{rate:g}": 50.0
     for dropout in (0.1, 0.2, 0.3)
     for rate in (0.5, 1, 2)
@@ -330,11 +338,11 @@ GRID = {
 def test_settings_are_chosen_on_validation_trees_and_only_the_chosen_one_is_tested(
     monkeypatch: pytest.MonkeyPatch, bank: Path, toy: Config, parser: Path, tmp_path: Path
 ) -> None:
-    f1 = {**GRID, "dropout-0.3-rate-0.5": 60.0}
+    f1 = {**VARIANTS, "dropout-0.3-rate-0.5": 60.0}
     del f1["dropout-0.2-rate-2"]  # fails
     runs = pretend(monkeypatch, f1, {10: 3.0, 21: 3.0}, parser)
     found = table4.measure(banks(bank), tmp_path, presets={"toy": toy}, search=True)
-    assert [trial.name for trial in runs.trials] == list(GRID)
+    assert [trial.name for trial in runs.trials] == list(VARIANTS)
     chosen = next(t.config for t in runs.trials if t.name == "dropout-0.3-rate-0.5")
     assert chosen.model.dropout == 0.3
     assert chosen.training.learning_rate == pytest.approx(toy.training.learning_rate / 2)
@@ -347,10 +355,10 @@ def test_settings_are_chosen_on_validation_trees_and_only_the_chosen_one_is_test
     assert row.beam == 10, "of equals the smaller"
     assert row.failure is None
     assert [one for one in row.tried if one.chosen] == [
-        Tried("dropout 0.3, learning rate × 0.5", 60.0, True),
-        Tried("beam 10", 63.0, True),
+        TriedSetting("dropout 0.3, learning rate × 0.5", 60.0, True),
+        TriedSetting("beam 10", 63.0, True),
     ]
-    assert Tried("dropout 0.2, learning rate × 2", None) in row.tried
+    assert TriedSetting("dropout 0.2, learning rate × 2", None) in row.tried
     tried = table4.render(found).partition("Chosen on")[2]
     assert "learning rate × 2    failed" in tried
 
@@ -358,17 +366,17 @@ def test_settings_are_chosen_on_validation_trees_and_only_the_chosen_one_is_test
 def test_a_presets_own_settings_are_tried_wherever_they_are(
     monkeypatch: pytest.MonkeyPatch, bank: Path, toy: Config, parser: Path, tmp_path: Path
 ) -> None:
-    runs = pretend(monkeypatch, {**GRID, "dropout-0.15-rate-1": 51.0}, {}, parser)
+    runs = pretend(monkeypatch, {**VARIANTS, "dropout-0.15-rate-1": 51.0}, {}, parser)
     other = toy.overridden(["model.dropout=0.15"])
     [row] = table4.measure(banks(bank), tmp_path, presets={"toy": other}, search=True).rows
     assert len(runs.trials) == 10
-    assert row.tried[0] == Tried("dropout 0.15, learning rate × 1", 51.0, True)
+    assert row.tried[0] == TriedSetting("dropout 0.15, learning rate × 1", 51.0, True)
 
 
 def test_without_a_search_a_preset_is_as_it_is_and_validation_trees_are_not_parsed(
     monkeypatch: pytest.MonkeyPatch, bank: Path, toy: Config, parser: Path, tmp_path: Path
 ) -> None:
-    runs = pretend(monkeypatch, GRID, {2: 1.5}, parser)
+    runs = pretend(monkeypatch, VARIANTS, {2: 1.5}, parser)
     [row] = table4.measure(banks(bank), tmp_path, presets={"toy": toy}).rows
     assert [trial.config for trial in runs.trials] == [toy]
     assert [(part, beam) for _, part, beam in runs.scored] == [("test", 1), ("test", 2)]
@@ -402,7 +410,7 @@ def test_a_parser_that_cannot_parse_is_a_failed_row(
     monkeypatch.setattr(Parser, "parse", parse)
     said: list[str] = []
     [row] = table4.measure(
-        banks(bank), tmp_path, presets={}, models={"mine": parser}, say=said.append
+        banks(bank), tmp_path, presets={}, models={"mine": parser}, print_message=said.append
     ).rows
     assert row.failure == "out of memory"
     assert said[-1] == "mine: could not be scored with beam 2 (out of memory)"
@@ -475,7 +483,7 @@ def test_the_papers_figures_are_said_to_be_of_another_treebank_unless_they_are_n
 
 
 def test_a_table_says_when_it_was_scored_on_what_it_was_chosen_on() -> None:
-    tried = (Tried("beam 4", 80.0, chosen=True),)
+    tried = (TriedSetting("beam 4", 80.0, chosen=True),)
     assert "test set had no part" in table4.render(table(row(tried=tried)))
     text = table4.render(table(row(tried=tried), held_out=False))
     assert "100 validation sentences, for want of a test set" in text
@@ -489,7 +497,7 @@ def test_sentences_that_were_left_out_are_told() -> None:
 
 
 def test_a_table_survives_json() -> None:
-    found = table(row(tried=(Tried("beam 4", None),)), Row(parser="x", failure="killed"))
+    found = table(row(tried=(TriedSetting("beam 4", None),)), Row(parser="x", failure="killed"))
     assert Table4.from_json(json.loads(json.dumps(found.to_json()))) == found
 
 
@@ -535,11 +543,11 @@ def test_without_trees_the_papers_rows_are_shown_with_the_licence(command: Comma
         (["--test", "BANK/test.txt", "--model", "a=x"], "x: no parser here"),
         (["--test", "BANK/test.txt", "--model", "a/b=x"], "'a/b' cannot name a row"),
         (["--test", "BANK/test.txt", "--trees-of", "a=nowhere"], "nowhere: no such file"),
-        (["--test", "BANK/test.txt", "--preset", "parsing"], "nothing to train on"),
+        (["--test", "BANK/test.txt", "--preset", "parsing"], "there are no training trees"),
         (["--wsj", "BANK", "--test", "BANK/test.txt"], "--wsj has its own"),
         (
             ["--trees", "BANK/train.txt", "--valid", "BANK/valid.txt", "--preset", "base"],
-            "preset base: a translator's",
+            "preset base: for a translator",
         ),
         (
             ["--trees", "BANK/train.txt", "--valid", "BANK/valid.txt", "--preset", "parsing"],

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from dragoman.bench.translation import machine
-from dragoman.bench.translation.benchmark import spread_out
-from dragoman.bench.translation.figures import Latency, Ratio, Speed, percentile, ratio
-from dragoman.bench.translation.machine import Watch
+from dragoman.bench import sample_evenly
+from dragoman.bench.translation import benchmark
+from dragoman.bench.translation.benchmark import CpuUsage
+from dragoman.bench.translation.report import Latency, Ratio, Speed, compute_ratio, percentile
 from dragoman.bench.translation.systems import (
-    OTHERS,
-    OURS,
-    chosen,
-    describe,
+    DRAGOMAN_SYSTEMS,
+    OTHER_SYSTEMS,
+    describe_settings,
+    parse_systems,
     size_on_disk,
     with_shortlists,
 )
@@ -28,7 +28,7 @@ def test_a_percentile_is_one_of_the_values() -> None:
 
 def test_a_ratio_is_of_medians_and_its_spread_of_rounds() -> None:
     # The medians are of different rounds: 4 / 2, while the rounds give 1, 4 and 2.5.
-    assert ratio([4.0, 8.0, 2.5], [4.0, 2.0, 1.0]) == Ratio(2.0, 1.0, 4.0)
+    assert compute_ratio([4.0, 8.0, 2.5], [4.0, 2.0, 1.0]) == Ratio(2.0, 1.0, 4.0)
 
 
 def test_speed_is_of_the_median_round() -> None:
@@ -46,67 +46,69 @@ def test_latency_is_of_the_sentences_of_all_rounds() -> None:
 
 
 def test_a_sample_is_spread_over_all() -> None:
-    assert spread_out(range(10), 2) == [2, 7]
-    assert spread_out(range(3), 9) == [0, 1, 2]
+    assert sample_evenly(range(10), 2) == [2, 7]
+    assert sample_evenly(range(3), 9) == [0, 1, 2]
 
 
 def test_what_others_take_is_what_is_busy_and_not_ours(monkeypatch: pytest.MonkeyPatch) -> None:
     counts = iter([(10.0, 100.0), (40.0, 140.0), (50.0, 200.0), (60.0, 220.0)])
-    monkeypatch.setattr(machine, "_seconds", lambda: next(counts))
-    monkeypatch.setattr(machine.time, "process_time", lambda: 5.0)
-    watch = Watch()
-    assert watch.others is None
-    with watch:
-        watch.ours += 15.0
-    assert watch.others == (30 - 15) / 40
-    with watch:
-        watch.ours += 10.0
-    assert watch.others == (40 - 25) / 60, "what happens between two blocks does not count"
+    monkeypatch.setattr(benchmark, "_read_cpu_seconds", lambda: next(counts))
+    monkeypatch.setattr(benchmark.time, "process_time", lambda: 5.0)
+    usage = CpuUsage()
+    assert usage.others is None
+    with usage:
+        usage.ours += 15.0
+    assert usage.others == (30 - 15) / 40
+    with usage:
+        usage.ours += 10.0
+    assert usage.others == (40 - 25) / 60, "what happens between two blocks does not count"
 
 
 def test_a_system_that_does_not_count_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machine, "_seconds", lambda: None)
-    watch = Watch()
-    with watch:
+    monkeypatch.setattr(benchmark, "_read_cpu_seconds", lambda: None)
+    usage = CpuUsage()
+    with usage:
         pass
-    assert watch.others is None
+    assert usage.others is None
 
 
 # --- systems ---
 
 
 def test_systems_are_chosen_by_name_and_once() -> None:
-    assert chosen("") == []
-    names = [one.name for one in chosen("huggingface, ctranslate2,huggingface")]
+    assert parse_systems("") == []
+    names = [one.name for one in parse_systems("huggingface, ctranslate2,huggingface")]
     assert names == ["Hugging Face float32", "CTranslate2 int8"]
     with pytest.raises(ConfigError, match=r"--against marian: there is no such .* ctranslate2, "):
-        chosen("ctranslate2,marian")
+        parse_systems("ctranslate2,marian")
 
 
 def test_ctranslate2_may_divide_the_cores_and_batch_as_it_likes() -> None:
-    threads, batches = OTHERS["ctranslate2"].choices(2, 256)
+    threads, batches = OTHER_SYSTEMS["ctranslate2"].candidates(2, 256)
     assert [(one["inter_threads"], one["intra_threads"]) for one in threads] == [(1, 2), (2, 1)]
     assert [(one["batch"], one["batch_type"]) for one in batches] == [
         *((size, "examples") for size in (16, 32, 64, 128)),
         *((size, "tokens") for size in (512, 1024, 2048, 4096)),
     ]
-    threads, _ = OTHERS["ctranslate2"].choices(2, 30)
+    threads, _ = OTHER_SYSTEMS["ctranslate2"].candidates(2, 30)
     assert [one["batch"] for one in threads] == [30, 15], "each of two has a batch"
-    alone = OTHERS["ctranslate2"].alone(2)
+    alone = OTHER_SYSTEMS["ctranslate2"].single_settings(2)
     assert (alone["inter_threads"], alone["intra_threads"]) == (1, 2)
 
 
 @pytest.mark.parametrize(("sentences", "sizes"), [(16, [16]), (17, [16, 32]), (64, [16, 32, 64])])
 def test_batches_that_hold_all_sentences_are_tried_once(sentences: int, sizes: list[int]) -> None:
-    [group] = OTHERS["huggingface"].choices(2, sentences)
+    [group] = OTHER_SYSTEMS["huggingface"].candidates(2, sentences)
     assert [one["batch"] for one in group] == sizes
 
 
 def test_settings_are_described() -> None:
     settings = {"inter_threads": 2, "intra_threads": 1, "batch": 2048, "batch_type": "tokens"}
-    assert describe(settings) == "inter_threads 2, intra_threads 1, batches of 2,048 tokens"
-    assert describe({"batch": 16}) == "batches of 16 sentences"
-    assert describe({}) == ""
+    assert (
+        describe_settings(settings) == "inter_threads 2, intra_threads 1, batches of 2,048 tokens"
+    )
+    assert describe_settings({"batch": 16}) == "batches of 16 sentences"
+    assert describe_settings({}) == ""
 
 
 def test_weights_of_the_other_precision_do_not_count(
@@ -115,7 +117,7 @@ def test_weights_of_the_other_precision_do_not_count(
     place = tmp_path_factory.mktemp("model")
     (place / "weights.safetensors").write_bytes(b"w" * 1000)
     (place / "tokenizer.model").write_bytes(b"t" * 10)
-    rounded, exact = OURS
+    rounded, exact = DRAGOMAN_SYSTEMS
     assert size_on_disk(place, rounded) == size_on_disk(place, exact) == 1010
     (place / "int8.safetensors").write_bytes(b"i" * 250)
     assert (size_on_disk(place, rounded), size_on_disk(place, exact)) == (260, 1010)
@@ -125,7 +127,7 @@ def test_weights_of_the_other_precision_do_not_count(
 
 
 def test_what_is_in_int8_runs_with_a_shortlist_too() -> None:
-    systems = [*OURS, OTHERS["ctranslate2"], OTHERS["huggingface"]]
+    systems = [*DRAGOMAN_SYSTEMS, OTHER_SYSTEMS["ctranslate2"], OTHER_SYSTEMS["huggingface"]]
     assert [(one.name, one.shortlist) for one in with_shortlists(systems)] == [
         ("dragoman int8", False),
         ("dragoman int8, shortlist", True),

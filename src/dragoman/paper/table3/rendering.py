@@ -1,4 +1,4 @@
-"""Table 3 for people: grids of text, and a picture, ours beside the paper's."""
+"""The text tables and the picture of Table 3, our rows beside the paper's."""
 
 from __future__ import annotations
 
@@ -6,37 +6,37 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from dragoman.inspection.plotting import INK, check_format, style, write
+from dragoman.inspection.plotting import TEXT_COLOUR, check_format, save_figure, style
 from dragoman.paper.paper_values import TABLE_3
-from dragoman.paper.table3.findings import (
-    RULE,
+from dragoman.paper.table3.results import (
+    VERDICT_RULE,
     Finding,
-    Measured,
     Metric,
+    ParameterCount,
     Table3,
-    difference,
-    findings,
+    VariationResult,
+    check_findings,
+    compare_rows,
 )
-from dragoman.paper.table3.rows import Count
-from dragoman.paper.text_table import Grid
+from dragoman.paper.text_table import TextTable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["count_grid", "draw", "finding_grid", "grid", "render"]
+__all__ = ["draw", "findings_table", "parameter_table", "render", "scores_table"]
 
 _PAPER_BASE: Final = TABLE_3[0]
-_WORDS: Final = ("row", "ours", "the paper's")
+_TEXT_COLUMNS: Final = ("row", "ours", "the paper's")
 _OURS, _PAPERS = "#2f6db3", "#e07a1f"
 
 
 def render(table: Table3) -> str:
-    """The table and the findings, for a terminal."""
-    return f"{grid(table).text()}\n\n{finding_grid(findings(table)).text()}"
+    """Return the scores and the findings for a terminal."""
+    return f"{scores_table(table).to_text()}\n\n{findings_table(check_findings(table)).to_text()}"
 
 
-def count_grid(counts: Sequence[Count]) -> Grid:
-    """Parameters in millions, ours beside the paper's."""
+def parameter_table(counts: Sequence[ParameterCount]) -> TextTable:
+    """Return the parameters in millions, ours beside the paper's."""
     rows = [
         (
             count.paper.row,
@@ -46,33 +46,33 @@ def count_grid(counts: Sequence[Count]) -> Grid:
         )
         for count in counts
     ]
-    return Grid(
+    return TextTable(
         "Table 3: parameters at the paper's size, in millions",
         ("row", "change", "ours", "paper"),
         rows,
         note="Ours: the equations, with 37,000 pieces. Where the paper prints none, it is blank.",
-        words=2,
+        text_columns=2,
     )
 
 
-def grid(table: Table3) -> Grid:
-    """Perplexity, BLEU and parameters of every row."""
+def scores_table(table: Table3) -> TextTable:
+    """Return perplexity, BLEU and parameters of every row."""
     model = table.base.model
     seeds = f"{len(table.seeds)} seed{'s' if len(table.seeds) != 1 else ''}"
     base = _require_base(table)
-    return Grid(
+    return TextTable(
         f"Table 3 on {table.corpus}: {model.encoder_layers} layers, d_model {model.d_model}, d_ff "
         f"{model.d_ff}, {model.heads} heads, {table.base.training.steps:,} steps, {seeds}",
-        (*_WORDS, "params", "PPL", "BLEU", "Δ", "paper: params", "PPL", "BLEU", "Δ"),
+        (*_TEXT_COLUMNS, "params", "PPL", "BLEU", "Δ", "paper: params", "PPL", "BLEU", "Δ"),
         [_row(row, base) for row in table.rows],
         note="Ours: validation set, greedy, mean and standard deviation over seeds, parameters in "
         "millions. The paper's: newstest2013, beam 4. Δ: BLEU less the base's." + _failures(table),
-        words=len(_WORDS),
+        text_columns=len(_TEXT_COLUMNS),
     )
 
 
-def finding_grid(found: Sequence[Finding]) -> Grid:
-    """The paper's findings with their verdicts."""
+def findings_table(found: Sequence[Finding]) -> TextTable:
+    """Return the paper's findings with their verdicts."""
     rows = []
     for finding in found:
         measured, error = "", ""
@@ -82,16 +82,16 @@ def finding_grid(found: Sequence[Finding]) -> Grid:
         name = "BLEU" if finding.metric == "bleu" else "PPL"
         paper = f"{finding.paper:+.2f}"
         rows.append((finding.claim, finding.rows, name, paper, measured, error, finding.verdict))
-    return Grid(
+    return TextTable(
         "The paper's findings",
         ("finding", "difference", "", "paper", "ours", "std. error", "verdict"),
         rows,
-        note=RULE,
-        words=3,
+        note=VERDICT_RULE,
+        text_columns=3,
     )
 
 
-def _row(row: Measured, base: Measured) -> tuple[str, ...]:
+def _row(row: VariationResult, base: VariationResult) -> tuple[str, ...]:
     paper = row.paper
     ours = ("", "", "", "")
     if row.bleu:
@@ -122,11 +122,11 @@ def _failures(table: Table3) -> str:
 
 
 def _short(change: str) -> str:
-    """The big model has as many layers as the base."""
+    """Leave out the big model's layers, which are as many as the base's."""
     return change.rpartition(" layers, ")[2]
 
 
-def _mean(row: Measured, metric: Metric, digits: int) -> str:
+def _mean(row: VariationResult, metric: Metric, digits: int) -> str:
     deviation = row.deviation(metric)
     spread = "" if deviation is None else f" ±{deviation:.{digits}f}"
     return f"{row.mean(metric):.{digits}f}{spread}"
@@ -136,7 +136,7 @@ def _millions(parameters: float | None) -> str:
     return "" if parameters is None else f"{parameters:.0f}"
 
 
-def _require_base(table: Table3) -> Measured:
+def _require_base(table: Table3) -> VariationResult:
     base = table.row("base")
     assert base is not None, "a table without its base is not made"
     return base
@@ -146,7 +146,7 @@ def _require_base(table: Table3) -> Measured:
 
 
 def draw(table: Table3, path: Path) -> Path:
-    """Each row's BLEU and perplexity less the base's, ours with two standard errors."""
+    """Draw each row's BLEU and perplexity less the base's, ours with two standard errors."""
     check_format(path)
     base = _require_base(table)
     rows = [row for row in table.rows if row.bleu and row is not base]
@@ -160,19 +160,21 @@ def draw(table: Table3, path: Path) -> Path:
         _draw_panel(right, rows, base, "perplexity")
         left.set_title("BLEU against the base model")
         right.set_title("perplexity against the base model, %")
-        left.set_yticks(range(len(rows)), labels, color=INK)
+        left.set_yticks(range(len(rows)), labels, color=TEXT_COLOUR)
         left.set_ylim(len(rows) - 0.4, -0.6)
         figure.legend(*left.get_legend_handles_labels(), loc="outside upper left", ncols=2)
-        write(figure, path)
+        save_figure(figure, path)
     return path
 
 
-def _draw_panel(axes: Axes, rows: Sequence[Measured], base: Measured, metric: Metric) -> None:
-    """BLEU as it is; perplexities of different corpora compare as shares of the base's."""
+def _draw_panel(
+    axes: Axes, rows: Sequence[VariationResult], base: VariationResult, metric: Metric
+) -> None:
+    """Draw BLEU as it is, and perplexity as a share of the base's, since corpora differ in it."""
     scale, paper_scale = 1.0, 1.0
     if metric == "perplexity":
         scale, paper_scale = 100 / base.mean(metric), 100 / _PAPER_BASE.perplexity
-    found = [difference(row, base, metric) for row in rows]
+    found = [compare_rows(row, base, metric) for row in rows]
     ours = [each.value * scale for each in found]
     theirs = [
         (getattr(row.paper, metric) - getattr(_PAPER_BASE, metric)) * paper_scale for row in rows
@@ -201,7 +203,7 @@ def _draw_panel(axes: Axes, rows: Sequence[Measured], base: Measured, metric: Me
         fillstyle="none",
         label="the paper",
     )
-    if (edge := _edge([*ours, *theirs])) is not None:
+    if (edge := _axis_limit([*ours, *theirs])) is not None:
         axes.set_xlim(-edge, edge)
         for place, value in enumerate(ours):
             if abs(value) > edge:
@@ -221,7 +223,7 @@ def _draw_panel(axes: Axes, rows: Sequence[Measured], base: Measured, metric: Me
     axes.xaxis.set_major_formatter(lambda x, place: f"{x:+g}" if x else "0")
 
 
-def _edge(values: Sequence[float]) -> float | None:
-    """Where a panel ends that one value would stretch until the others are on top of each other."""
+def _axis_limit(values: Sequence[float]) -> float | None:
+    """Return where to end a panel that one value would stretch until the others overlap."""
     *_, second, largest = sorted(map(abs, [0.0, 0.0, *values]))
     return 1.5 * second if largest > 2.5 * second > 0 else None

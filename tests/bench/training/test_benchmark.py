@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from dragoman.bench.training import benchmark
-from dragoman.bench.training.peers import Kind
+from dragoman.bench.training.peers import PeerModel
 from dragoman.bench.training.profile import GAPS, MATRIX
 from dragoman.config import Config
 from dragoman.models import count_parameters
@@ -79,12 +79,12 @@ def test_slices_are_told(arguments: list[str], command: Command) -> None:
 def test_a_deterministic_run_is_timed_as_such(tiny: Config) -> None:
     seen: list[bool] = []
 
-    def say(message: str) -> None:
+    def note(message: str) -> None:
         seen.append(torch.are_deterministic_algorithms_enabled())
 
     for setting in ("true", "false"):
         config = tiny.overridden([f"training.deterministic={setting}"])
-        benchmark.measure(config, "tiny", steps=1, say=say)
+        benchmark.measure(config, "tiny", steps=1, print_message=note)
     assert seen == [True, False]
 
 
@@ -98,6 +98,8 @@ def test_against_peers_who_take_turns_with_ours(arguments: list[str], command: C
     for peer in found["peers"]:
         assert peer["failed"] is None
         assert peer["target_tokens_per_second"] > 0
+        assert (peer["steps"], peer["sorted_sentences"]) == (2, 80_000)
+        assert peer["warm_up_steps"] >= 2 * peer["steps"]
         ratio = peer["ours_in_turn"] / peer["target_tokens_per_second"]
         assert peer["times_as_fast"] == pytest.approx(ratio)
         assert f"timing {peer['name']}: " in result.err
@@ -123,7 +125,7 @@ def test_a_peer_that_fails_costs_only_its_own_figure(
     def make(config: Config) -> None:
         raise RuntimeError("CUDA out of memory\nand more")
 
-    monkeypatch.setattr(benchmark, "peer_kinds", lambda device: [Kind("Somebody", make)])  # type: ignore[arg-type]
+    monkeypatch.setattr(benchmark, "peer_models", lambda device: [PeerModel("Somebody", make)])  # type: ignore[arg-type]
     text = good(command(*arguments, "--against"))
     assert text.splitlines()[-1] == "Somebody  did not run: CUDA out of memory"
     assert "target tokens/s (median" in text

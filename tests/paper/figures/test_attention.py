@@ -18,13 +18,13 @@ from dragoman.inference import Translator
 from dragoman.model_directory import LoadedModel
 from dragoman.models import Model, Rows
 from dragoman.models.api import State
-from dragoman.models.attention import watch
+from dragoman.models.attention import record_attention
 from dragoman.paper.figures import all_figures, attention
 from dragoman.paper.figures.all_figures import draw_all, read_list
 from dragoman.paper.figures.attention import (
-    LAW,
-    SPIRIT,
-    Choice,
+    LAW_SENTENCE,
+    SPIRIT_SENTENCE,
+    FigureOptions,
     different_heads,
     draw_figure3,
     draw_figure4,
@@ -36,10 +36,20 @@ from dragoman.paper.figures.attention import (
     sharpest_heads,
     sharpest_word,
 )
-from dragoman.paper.figures.attention_lines import THRESHOLD, Panel, colour, draw_lines, lines
-from dragoman.paper.figures.attention_words import END, Looks, Words, look
-from dragoman.paper.figures.dot_products import measure_dot_products
-from dragoman.paper.figures.formulas import draw_learning_rate, draw_positions
+from dragoman.paper.figures.attention_lines import (
+    THRESHOLD,
+    Panel,
+    draw_lines,
+    head_colour,
+    visible_lines,
+)
+from dragoman.paper.figures.attention_words import (
+    END,
+    SentenceAttention,
+    WordPieces,
+    compute_attention,
+)
+from dragoman.paper.figures.formulas import draw_learning_rate, draw_positions, measure_dot_products
 from dragoman.search.batching import source_rows, target_rows
 
 WORDS = ("my", "dog", "sees", "trees", END)
@@ -50,7 +60,7 @@ def weights(heads: int = 3, seed: int = 0) -> np.ndarray:
     return draw.astype(np.float32)
 
 
-def looking(*places: tuple[int, int, int, float], heads: int = 3, size: int = 6) -> np.ndarray:
+def weights_with(*places: tuple[int, int, int, float], heads: int = 3, size: int = 6) -> np.ndarray:
     """Weights (head, from, to, weight); what is left of a row is on the end."""
     table = np.zeros((heads, size, size))
     for head, t, s, weight in places:
@@ -65,8 +75,8 @@ def translator(trained: Path) -> Translator:
 
 
 @pytest.fixture(scope="module")
-def law(translator: Translator) -> Looks:
-    return look(translator, LAW, "old dog")
+def law(translator: Translator) -> SentenceAttention:
+    return compute_attention(translator, LAW_SENTENCE, "old dog")
 
 
 # ------------------------------------------------------------------------------------- drawing
@@ -89,7 +99,7 @@ def strokes(path: Path, name: str) -> list[tuple[tuple[float, ...], str, float]]
 
 def test_lines_are_the_weights_above_the_threshold() -> None:
     table = weights()
-    found = {(h, t, s): w for h, t, s, w in lines(table, Panel((0, 2)))}
+    found = {(h, t, s): w for h, t, s, w in visible_lines(table, Panel((0, 2)))}
     assert found == {
         (h, t, s): float(table[h, t, s])
         for h in (0, 2)
@@ -98,8 +108,8 @@ def test_lines_are_the_weights_above_the_threshold() -> None:
         if table[h, t, s] >= THRESHOLD
     }
     assert 10 < len(found) < 50, "some are above and some below"
-    assert all(t == 1 for _, t, _, _ in lines(table, Panel((0, 1, 2), word=1)))
-    assert {h for h, _, _, _ in lines(table, Panel((0, 1, 2), word=1))} == {0, 1, 2}
+    assert all(t == 1 for _, t, _, _ in visible_lines(table, Panel((0, 1, 2), word=1)))
+    assert {h for h, _, _, _ in visible_lines(table, Panel((0, 1, 2), word=1))} == {0, 1, 2}
 
 
 def test_a_line_goes_from_word_to_word_and_its_opacity_is_the_weight(tmp_path: Path) -> None:
@@ -108,7 +118,7 @@ def test_a_line_goes_from_word_to_word_and_its_opacity_is_the_weight(tmp_path: P
     draw_lines(table, WORDS, WORDS, [Panel((1,)), Panel((0, 2))], tmp_path / "a.svg")
     for panel, heads in ((1, (1,)), (2, (0, 2))):
         for head in heads:
-            wanted = lines(table, Panel((head,)))
+            wanted = visible_lines(table, Panel((head,)))
             drawn = strokes(tmp_path / "a.svg", f"panel-{panel}-head-{head + 1}")
             assert [o for _, _, o in drawn] == pytest.approx([w for *_, w in wanted], abs=1e-5)
             rows = [(y1 / 14.4, y2 / 14.4) for (_, y1, _, y2), _, _ in drawn]  # 0.2 inches each
@@ -131,7 +141,7 @@ def test_a_word_has_a_square_for_every_line_of_every_head(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("heads", [2, 4, 8, 16])
 def test_head_colours_differ(heads: int) -> None:
-    hues = np.array([colour(head, heads) for head in range(heads)])
+    hues = np.array([head_colour(head, heads) for head in range(heads)])
     apart = np.abs(hues[:, None] - hues).sum(-1)[~np.eye(heads, dtype=bool)]
     assert apart.min() > 0.15
     assert hues.max() < 0.95, "and are seen on white"
@@ -162,7 +172,7 @@ def test_words_are_written_as_they_are_and_no_two_in_one_place(tmp_path: Path) -
 
 
 def test_pictures_that_cannot_be_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(DragomanError, match="3 × 5 × 5 do not belong to 4 words that look at 5"):
+    with pytest.raises(DragomanError, match="3 × 5 × 5 do not fit 4 query words and 5 key words"):
         draw_lines(weights(), WORDS[:4], WORDS, [Panel((0,))], tmp_path / "a.png")
     with pytest.raises(DragomanError, match=r"one of \.png"):
         draw_lines(weights(), WORDS, WORDS, [Panel((0,))], tmp_path / "a.bmp")
@@ -180,15 +190,17 @@ def test_the_layer_is_the_papers_5_of_6(layers: int, layer: int) -> None:
 
 
 def test_the_farthest_word_is_by_weight_times_distance_over_all_heads() -> None:
-    table = looking((0, 1, 4, 0.9), (0, 2, 3, 1.0), (1, 2, 3, 1.0), (2, 2, 3, 0.6))
+    table = weights_with((0, 1, 4, 0.9), (0, 2, 3, 1.0), (1, 2, 3, 1.0), (2, 2, 3, 0.6))
     assert farthest_word(table, range(5)) == 1, "2.7 against 2.6"
     assert farthest_word(table, [0, 2, 3]) == 2
-    table = looking((0, 1, 4, 0.8), (0, 2, 3, 1.0), (1, 2, 3, 1.0), (2, 2, 3, 0.6))
+    table = weights_with((0, 1, 4, 0.8), (0, 2, 3, 1.0), (1, 2, 3, 1.0), (2, 2, 3, 0.6))
     assert farthest_word(table, range(5)) == 2, "2.4 against 2.6"
 
 
 def test_looks_at_the_end_and_at_oneself_count_nowhere() -> None:
-    table = looking((0, 0, 0, 1.0), (1, 3, 1, 0.2), (2, 4, 4, 1.0))  # all else looks at the end
+    table = weights_with(
+        (0, 0, 0, 1.0), (1, 3, 1, 0.2), (2, 4, 4, 1.0)
+    )  # all else looks at the end
     assert farthest_word(table, range(5)) == 3
     assert sharpest_word(table, range(5)) == 3
     assert sharpest_heads(table, 3) == (1, 0)
@@ -196,13 +208,13 @@ def test_looks_at_the_end_and_at_oneself_count_nowhere() -> None:
 
 
 def test_the_sharpest_word_is_not_one_that_looks_at_its_neighbour() -> None:
-    table = looking((0, 1, 2, 0.95), (1, 3, 1, 0.5), (1, 4, 0, 0.4))
+    table = weights_with((0, 1, 2, 0.95), (1, 3, 1, 0.5), (1, 4, 0, 0.4))
     assert sharpest_word(table, range(5)) == 3
     assert sharpest_word(table, [0, 1, 2, 4]) == 4
 
 
 def test_the_sharpest_heads_of_a_word_come_sharpest_first() -> None:
-    table = looking((0, 2, 1, 0.3), (1, 2, 1, 0.2), (1, 2, 3, 0.2), (2, 2, 4, 0.8))
+    table = weights_with((0, 2, 1, 0.3), (1, 2, 1, 0.2), (1, 2, 3, 0.2), (2, 2, 4, 0.8))
     assert sharpest_heads(table, 2) == (2, 0)
     assert sharpest_heads(table, 2, count=3) == (2, 0, 1)
     assert sharpest_heads(table[:1], 2) == (0,)
@@ -212,7 +224,7 @@ def test_the_second_head_is_sharp_where_the_first_does_not_look() -> None:
     back = [(0, t, t - 1, 0.9) for t in range(1, 5)]
     almost_the_same = [(1, t, t - 1, 0.8) for t in range(1, 5)]
     elsewhere = [(2, t, 0, 0.3) for t in range(2, 5)]
-    table = looking(*back, *almost_the_same, *elsewhere)
+    table = weights_with(*back, *almost_the_same, *elsewhere)
     assert different_heads(table) == (0, 2)
     assert different_heads(table[:1]) == (0,)
 
@@ -220,7 +232,7 @@ def test_the_second_head_is_sharp_where_the_first_does_not_look() -> None:
 def test_between_two_sentences_the_same_place_is_not_the_same_word() -> None:
     straight = [(1, t, t, 0.9) for t in range(5)]
     crossed = [(0, t, 4 - t, 0.5) for t in range(5)]
-    table = looking(*straight, *crossed)
+    table = weights_with(*straight, *crossed)
     assert different_heads(table, itself=False) == (1, 0)
     assert different_heads(table) == (0, 1)
 
@@ -237,20 +249,25 @@ def test_a_word_is_found_in_any_case_and_else_the_words_are_named() -> None:
 
 def test_pieces_become_the_words_of_the_paper(translator: Translator) -> None:
     tokenizer = translator.tokenizer
-    for sentence in (SPIRIT, LAW, "naïve café, “so”: 3.5", "Größe?!"):
+    for sentence in (SPIRIT_SENTENCE, LAW_SENTENCE, "naïve café, “so”: 3.5", "Größe?!"):
         wanted = re.findall(r"\w+|[^\w\s]", sentence)
         assert len(tokenizer.encode(sentence)) > len(wanted)
-        words = Words.of(tokenizer, tokenizer.encode(sentence), pieces=False)
+        words = WordPieces.of(tokenizer, tokenizer.encode(sentence), pieces=False)
         found = words.texts
         assert "".join(found) == "".join(wanted) + END
-        if sentence in (SPIRIT, LAW):
+        if sentence in (SPIRIT_SENTENCE, LAW_SENTENCE):
             assert list(found) == [*wanted, END]
 
 
 def test_scripts_without_spaces_keep_their_characters(translator: Translator) -> None:
     tokenizer = translator.tokenizer
-    assert Words.of(tokenizer, tokenizer.encode("東京に"), False).texts == ("東", "京", "に", END)
-    assert Words.of(tokenizer, tokenizer.encode("안녕 하세요"), False).texts == (
+    assert WordPieces.of(tokenizer, tokenizer.encode("東京に"), False).texts == (
+        "東",
+        "京",
+        "に",
+        END,
+    )
+    assert WordPieces.of(tokenizer, tokenizer.encode("안녕 하세요"), False).texts == (
         "안녕",
         "하세요",
         END,
@@ -260,7 +277,7 @@ def test_scripts_without_spaces_keep_their_characters(translator: Translator) ->
 def test_single_pieces_are_readable_and_marked_where_a_word_goes_on(translator: Translator) -> None:
     tokenizer = translator.tokenizer
     ids = tokenizer.encode("the zebra é")
-    texts = Words.of(tokenizer, ids, pieces=True).texts
+    texts = WordPieces.of(tokenizer, ids, pieces=True).texts
     assert len(texts) == len(ids) + 1
     assert texts[0] == "the"
     assert not {"▁", "\ufffd"} & set("".join(texts))
@@ -273,15 +290,15 @@ def test_a_word_looks_as_its_pieces_do_on_average_and_is_looked_at_by_sum(
 ) -> None:
     tokenizer, sentence = translator.tokenizer, "the zebra sees"
     ids = tokenizer.encode(sentence)
-    seen = look(translator, sentence, "red dog")
+    seen = compute_attention(translator, sentence, "red dog")
     device = torch.device("cpu")
-    with torch.no_grad(), watch(translator.model) as raw:
+    with torch.no_grad(), record_attention(translator.model) as raw:
         translator.model(
             source_rows([ids], device), target_rows([tokenizer.encode("red dog")], device)
         )
     (name, folded), *_ = seen.encoder.items()
     pieces = raw[name][0].numpy()
-    zebra = [p for p, word in enumerate(tokenizer.words(ids)) if word == 1]
+    zebra = [p for p, word in enumerate(tokenizer.word_indices(ids)) if word == 1]
     assert len(zebra) > 1
     assert seen.source == ("the", "zebra", "sees", END)
     np.testing.assert_allclose(
@@ -298,14 +315,16 @@ def test_a_word_looks_as_its_pieces_do_on_average_and_is_looked_at_by_sum(
 
 def test_the_models_own_translation_is_read_if_none_is_given(translator: Translator) -> None:
     sentence = "the old dog sees"
-    assert look(translator, sentence).translation == translator.translate(sentence).text
+    assert (
+        compute_attention(translator, sentence).translation == translator.translate(sentence).text
+    )
 
 
 def test_sentences_that_cannot_be_drawn_are_refused(translator: Translator) -> None:
     with pytest.raises(DataError, match="the sentence is empty"):
-        look(translator, "  ", "x")
-    with pytest.raises(DataError, match="200 words fits no picture"):
-        look(translator, "dog " * 200, "x")
+        compute_attention(translator, "  ", "x")
+    with pytest.raises(DataError, match="200 words does not fit in a picture"):
+        compute_attention(translator, "dog " * 200, "x")
 
 
 # ------------------------------------------------------------------------------------- figures
@@ -313,9 +332,9 @@ def test_sentences_that_cannot_be_drawn_are_refused(translator: Translator) -> N
 
 @pytest.mark.usefixtures("only_attention")
 def test_the_papers_words_are_drawn_in_its_sentences(
-    translator: Translator, law: Looks, tmp_path: Path
+    translator: Translator, law: SentenceAttention, tmp_path: Path
 ) -> None:
-    drawn = draw_figure3(look(translator, SPIRIT, ""), tmp_path)
+    drawn = draw_figure3(compute_attention(translator, SPIRIT_SENTENCE, ""), tmp_path)
     assert (drawn.word, drawn.layer, drawn.heads) == ("making", 2, (1, 2))
     assert "layer 2 of 2" in drawn.caption
     assert "five sixths" in drawn.caption
@@ -325,8 +344,10 @@ def test_the_papers_words_are_drawn_in_its_sentences(
 
 
 @pytest.mark.usefixtures("only_attention")
-def test_what_is_asked_for_is_drawn_and_no_rule_is_claimed(law: Looks, tmp_path: Path) -> None:
-    choice = Choice(layer=1, heads=(2,), word="law")
+def test_what_is_asked_for_is_drawn_and_no_rule_is_claimed(
+    law: SentenceAttention, tmp_path: Path
+) -> None:
+    choice = FigureOptions(layer=1, heads=(2,), word="law")
     for draw in (draw_figure3, draw_figure4, draw_figure5):
         drawn = draw(law, tmp_path, choice)
         assert (drawn.layer, drawn.heads) == (1, (2,))
@@ -334,15 +355,15 @@ def test_what_is_asked_for_is_drawn_and_no_rule_is_claimed(law: Looks, tmp_path:
         assert "Layer:" not in drawn.caption
         assert "Word:" not in drawn.caption
         assert "Heads:" not in drawn.caption
-    wanted = lines(law.encoder["encoder.0.attention.attention"], Panel((1,), word=1))
+    wanted = visible_lines(law.encoder["encoder.0.attention.attention"], Panel((1,), word=1))
     drawn_lines = strokes(tmp_path / "figure3.svg", "panel-1-head-2")
     assert [o for *_, o in drawn_lines] == pytest.approx([w for *_, w in wanted], abs=1e-5)
 
 
 def test_any_other_sentence_is_drawn_by_the_rules(tmp_path: Path) -> None:
-    table = looking((0, 1, 4, 0.9), (1, 2, 0, 0.95), (2, 3, 1, 0.5))
+    table = weights_with((0, 1, 4, 0.9), (1, 2, 0, 0.95), (2, 3, 1, 0.5))
     words = ("a", "b", "c", "d", "e", END)
-    looks = Looks("a b c d e", "", words, (END,), {"encoder.0": table}, {})
+    looks = SentenceAttention("a b c d e", "", words, (END,), {"encoder.0": table}, {})
     assert draw_figure3(looks, tmp_path).word == "b"
     four = draw_figure4(looks, tmp_path)
     assert (four.word, four.heads) == ("c", (2, 1))
@@ -350,20 +371,22 @@ def test_any_other_sentence_is_drawn_by_the_rules(tmp_path: Path) -> None:
     assert draw_figure5(looks, tmp_path).heads == (2, 1)
 
 
-def test_layers_and_heads_that_are_not_there_are_refused(law: Looks, tmp_path: Path) -> None:
+def test_layers_and_heads_that_are_not_there_are_refused(
+    law: SentenceAttention, tmp_path: Path
+) -> None:
     with pytest.raises(ConfigError, match="layer 3 of an encoder of 2; choose 1 to 2"):
-        draw_figure3(law, tmp_path, Choice(layer=3))
+        draw_figure3(law, tmp_path, FigureOptions(layer=3))
     with pytest.raises(ConfigError, match="head 9 of a layer with 2; choose 1 to 2"):
-        draw_figure5(law, tmp_path, Choice(heads=(9,)))
+        draw_figure5(law, tmp_path, FigureOptions(heads=(9,)))
     with pytest.raises(ConfigError, match="no word 'making'"):
-        draw_figure4(law, tmp_path, Choice(word="making"))
+        draw_figure4(law, tmp_path, FigureOptions(word="making"))
     assert not list(tmp_path.iterdir())
 
 
 def test_attention_to_the_source_is_between_the_two_sentences(
     translator: Translator, tmp_path: Path
 ) -> None:
-    looks = look(translator, "the old dog", "red tree cat house")
+    looks = compute_attention(translator, "the old dog", "red tree cat house")
     drawn = draw_source_attention(looks, tmp_path)
     assert drawn.files == ("source-attention.svg", "source-attention.png")
     text = (tmp_path / "source-attention.svg").read_text(encoding="utf-8")
@@ -406,8 +429,8 @@ def test_everything_is_drawn_listed_and_the_same_again(
 @pytest.fixture
 def only_attention(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is drawn that needs no model, and everything once."""
-    monkeypatch.setattr(all_figures, "_formulas", lambda found, out: [])
-    monkeypatch.setattr(attention, "KINDS", (".svg",))
+    monkeypatch.setattr(all_figures, "_draw_formulas", lambda found, out: [])
+    monkeypatch.setattr(attention, "FORMATS", (".svg",))
 
 
 @pytest.mark.usefixtures("only_attention")
@@ -418,7 +441,12 @@ def test_without_a_sentence_the_papers_are_drawn(translator: Translator, tmp_pat
         *("dot-products.json", "figures.json"),
     ]
     drawn = read_list(tmp_path)
-    assert [one.sentence for one in drawn] == [SPIRIT, LAW, LAW, LAW]
+    assert [one.sentence for one in drawn] == [
+        SPIRIT_SENTENCE,
+        LAW_SENTENCE,
+        LAW_SENTENCE,
+        LAW_SENTENCE,
+    ]
     assert [one.word for one in drawn] == ["making", "its", None, None]
 
 
@@ -427,7 +455,7 @@ def test_without_a_model_the_formulas_are_drawn(
 ) -> None:
     few = partial(measure_dot_products, queries=100)
     monkeypatch.setattr(all_figures, "measure_dot_products", few)
-    monkeypatch.setattr(all_figures, "KINDS", (".svg",))
+    monkeypatch.setattr(all_figures, "FORMATS", (".svg",))
     draw_all(None, tmp_path)
     names = [one.name for one in read_list(tmp_path)]
     assert names == ["positions", "learning-rate", "dot-products"]
@@ -464,12 +492,12 @@ def test_a_model_without_attention_is_refused_in_one_line(
     assert "\n" not in str(error.value)
     assert not list(tmp_path.iterdir())
     with pytest.raises(ModelError, match="no attention to the source"):
-        draw_source_attention(look(Translator(loaded), "red dog", "god der"), tmp_path)
+        draw_source_attention(compute_attention(Translator(loaded), "red dog", "god der"), tmp_path)
 
 
 def test_a_word_needs_its_sentence(translator: Translator, tmp_path: Path) -> None:
     for given in ({"word": "its"}, {"target": "das Gesetz"}):
-        with pytest.raises(ConfigError, match="give --sentence too"):
+        with pytest.raises(ConfigError, match="give --sentence, too"):
             draw_all(translator, tmp_path, **given)  # type: ignore[arg-type]
 
 

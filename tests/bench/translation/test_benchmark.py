@@ -17,7 +17,7 @@ from dragoman.inference.cpu import why_no_cpu_engine
 from dragoman.model_directory import load_model
 
 from ...conftest import reversals, write_pairs
-from ...shortlists import give
+from ...shortlist_helpers import give_shortlist
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def files(tmp_path: Path) -> list[Path]:
 
 @pytest.fixture(autouse=True)
 def once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(benchmark, "STARTS", 1)
+    monkeypatch.setattr(benchmark, "LOAD_REPEATS", 1)
 
 
 def bench(model: Path, source: Path, **options: Any) -> None:
@@ -73,16 +73,16 @@ def test_a_model_is_convert_models_once(
     if why_no_cpu_engine(loaded.config.model):
         pytest.skip("the kernel of the int8 engine is not compiled")
     path = Path(shutil.copytree(loaded.path, tmp_path / "model"))
-    give(path, 1)
+    give_shortlist(path, 1)
     loaded = load_model(path)
     systems = with_shortlists([*DRAGOMAN_SYSTEMS, OTHER_SYSTEMS["ctranslate2"]])
     for word in ("converted", "converted before"):
         directories = [path for _, path in _convert_models(loaded, systems, tmp_path)]
-        ours = ["ours-int8", "ours-int8", "model"]
+        ours = ["dragoman-int8", "dragoman-int8", "model"]
         theirs = ["ctranslate2-int8", "ctranslate2-int8-shortlist"]
         assert [path.name for path in directories] == [*ours, *theirs]
         assert f"CTranslate2 int8: {word}" in capsys.readouterr().err
-    assert (tmp_path / "ours-int8" / "int8.safetensors").exists()
+    assert (tmp_path / "dragoman-int8" / "int8.safetensors").exists()
     assert [(tmp_path / name / "vmap.txt").exists() for name in theirs] == [False, True]
     assert not (loaded.path / "int8.safetensors").exists(), "nothing is left in the model"
     (tmp_path / "ctranslate2-int8.json").write_text('"another"', encoding="utf-8")
@@ -124,7 +124,7 @@ def test_the_best_settings_are_taken(monkeypatch: pytest.MonkeyPatch, trained: P
         def load(self, name: str, **options: Any) -> dict[str, Any]:
             return {}
 
-        def use(self, settings: dict[str, Any]) -> None:
+        def apply_settings(self, settings: dict[str, Any]) -> None:
             self.settings = settings
 
         def translate(self, texts: list[str], beam: int) -> dict[str, Any]:
@@ -134,13 +134,13 @@ def test_the_best_settings_are_taken(monkeypatch: pytest.MonkeyPatch, trained: P
 
     monkeypatch.setattr(benchmark, "Worker", Fake)
     task = benchmark.BenchmarkTask(
-        model=trained, sentences=["a"] * 300, search={}, count=len, threads=2, beams=(1,)
+        model=trained, sentences=["a"] * 300, search={}, count_tokens=len, threads=2, beams=(1,)
     )
-    contestant = benchmark.SystemBenchmark(
+    tuned = benchmark.SystemBenchmark(
         task, OTHER_SYSTEMS["ctranslate2"], trained, benchmark.ExitStack()
     )
     said: list[str] = []
-    contestant.tune(said.append)
+    tuned.tune(said.append)
     best = "inter_threads 1, intra_threads 2, batches of 128 sentences"
     assert said == [f"CTranslate2 int8, greedy: {best}, the best on 256 sentences"]
 
@@ -158,7 +158,7 @@ def test_rounds_take_turns(monkeypatch: pytest.MonkeyPatch, trained: Path) -> No
             self.name = precision
             return {"imports_seconds": 1.0, "load_seconds": 1.0, "memory": 1}
 
-        def use(self, settings: dict[str, Any]) -> None: ...
+        def apply_settings(self, settings: dict[str, Any]) -> None: ...
         def translate(self, texts: list[str], beam: int) -> dict[str, Any]:
             if len(texts) > benchmark.WARM_UP_SENTENCES:
                 turns.append(self.name)
@@ -166,7 +166,13 @@ def test_rounds_take_turns(monkeypatch: pytest.MonkeyPatch, trained: Path) -> No
 
     monkeypatch.setattr(benchmark, "Worker", Fake)
     task = benchmark.BenchmarkTask(
-        model=trained, sentences=["a"] * 20, search={}, count=len, threads=1, beams=(1,), alone=0
+        model=trained,
+        sentences=["a"] * 20,
+        search={},
+        count_tokens=len,
+        threads=1,
+        beams=(1,),
+        single_sentences=0,
     )
     benchmark.measure(task, [(one, trained) for one in DRAGOMAN_SYSTEMS])
     assert turns == ["int8", "float32"] * 3

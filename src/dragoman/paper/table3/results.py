@@ -1,4 +1,4 @@
-"""Table 3 as measured, and which of the paper's findings it bears out."""
+"""The scores measured for Table 3, and which of the paper's findings they reproduce."""
 
 from __future__ import annotations
 
@@ -13,87 +13,89 @@ from dragoman.errors import DataError
 from dragoman.paper.paper_values import TABLE_3, Variation
 
 __all__ = [
-    "RULE",
+    "VERDICT_RULE",
     "Difference",
     "Finding",
-    "Measured",
     "Metric",
+    "ParameterCount",
     "Table3",
+    "VariationResult",
     "Verdict",
-    "difference",
-    "findings",
+    "check_findings",
+    "compare_rows",
 ]
+
 
 Metric: TypeAlias = Literal["bleu", "perplexity"]
 Verdict: TypeAlias = Literal["reproduced", "not reproduced", "within noise", "no verdict"]
 
-_ERRORS: Final = 2.0
-"""Standard errors below which a difference is noise."""
-_EQUAL: Final = 0.3
-"""BLEU below which two models are equal."""
-RULE: Final = (
-    f"A difference below {_ERRORS:g} standard errors is within noise; one that is larger and of the"
-    f" other sign is not reproduced. Equal is: within noise, or less than {_EQUAL} BLEU apart. A"
-    " single seed tells nothing."
+_NOISE_ERRORS: Final = 2.0
+"""The number of standard errors below which a difference is noise."""
+_EQUAL_BLEU: Final = 0.3
+"""The difference in BLEU below which two models are equal."""
+VERDICT_RULE: Final = (
+    f"A difference below {_NOISE_ERRORS:g} standard errors is within noise; one that is larger and "
+    f"of the other sign is not reproduced. Equal is: within noise, or less than {_EQUAL_BLEU} BLEU "
+    "apart. A single seed tells nothing."
 )
-"""How a verdict is found."""
+"""How a verdict is found, in the words of the table's note."""
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
-    """A row of Table 3 with a score a seed; those of failed runs are missing."""
+class VariationResult:
+    """Hold the scores of a row of Table 3, one for each seed; those of failed runs are missing."""
 
     preset: str
-    """The paper's row, by its preset."""
+    """Names the paper's row by its preset."""
     change: str
-    """With the values it had here; empty for the base."""
+    """Says what was changed, with the values here; empty for the base."""
     parameters: int
     steps: int
     perplexity: tuple[float, ...]
-    """Of the validation set, a piece."""
+    """Is the perplexity a piece on the validation set."""
     bleu: tuple[float, ...]
-    """Of the validation set, greedy."""
+    """Is the greedy BLEU on the validation set."""
     failure: str | None = None
-    """Why a run failed, if one did."""
+    """Says why a run failed, if one did."""
 
     @property
     def paper(self) -> Variation:
-        """The paper's row."""
+        """Return the paper's row."""
         return next(paper for paper in TABLE_3 if paper.preset == self.preset)
 
     def mean(self, metric: Metric) -> float:
-        """Over the seeds."""
+        """Return the mean over the seeds."""
         return statistics.fmean(getattr(self, metric))
 
     def deviation(self, metric: Metric) -> float | None:
-        """The standard deviation over the seeds; None of fewer than two."""
+        """Return the standard deviation over the seeds; None for fewer than two."""
         values = getattr(self, metric)
         return statistics.stdev(values) if len(values) > 1 else None
 
 
 @dataclass(frozen=True, slots=True)
 class Table3:
-    """All rows that were measured, the base first."""
+    """Hold all rows that were measured, the base first."""
 
     corpus: str
     base: Config
     seeds: tuple[int, ...]
-    rows: tuple[Measured, ...]
+    rows: tuple[VariationResult, ...]
 
-    def row(self, preset: str) -> Measured | None:
-        """The row that answers to one of the paper's; None if no run of it was finished."""
+    def row(self, preset: str) -> VariationResult | None:
+        """Return the row of a preset, or None if no run of it was finished."""
         return next((row for row in self.rows if row.preset == preset and row.bleu), None)
 
     def to_json(self) -> dict[str, Any]:
-        """What `json.dumps` takes."""
+        """Return what `json.dumps` takes."""
         return dataclasses.asdict(self)
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> Table3:
-        """What `to_json` gave, also by way of a file."""
+        """Return the table that `to_json` was called on; raise DataError for anything else."""
         try:
             rows = [
-                Measured(
+                VariationResult(
                     **{
                         **row,
                         "perplexity": tuple(row["perplexity"]),
@@ -112,20 +114,20 @@ class Table3:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One row's mean less another's."""
+    """Hold how far one row's mean is above another's."""
 
     value: float
     error: float | None
-    """Its standard error over the seeds; None if a row has fewer than two."""
+    """Is the standard error over the seeds; None if a row has fewer than two."""
 
     @property
     def is_noise(self) -> bool:
-        """Whether chance may well have made it."""
-        return self.error is None or abs(self.value) <= _ERRORS * self.error
+        """Return whether chance may well explain it."""
+        return self.error is None or abs(self.value) <= _NOISE_ERRORS * self.error
 
 
-def difference(first: Measured, second: Measured, metric: Metric) -> Difference:
-    """The first row's mean less the second's."""
+def compare_rows(first: VariationResult, second: VariationResult, metric: Metric) -> Difference:
+    """Return the first row's mean less the second's."""
     value = first.mean(metric) - second.mean(metric)
     deviations = [row.deviation(metric) for row in (first, second)]
     if None in deviations:
@@ -137,21 +139,21 @@ def difference(first: Measured, second: Measured, metric: Metric) -> Difference:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something the paper reads off its table, and what was measured of it here."""
+    """Hold something the paper reads off its table, and what was measured of it here."""
 
     claim: str
     metric: Metric
     rows: str
-    """Which row less which other."""
+    """Names the row and the one that is subtracted from it."""
     paper: float
-    """The paper's difference."""
+    """Is the paper's difference."""
     measured: Difference | None
     verdict: Verdict
 
 
 @dataclass(frozen=True, slots=True)
 class _Claim:
-    """That one row's figure is above another's, or equal to it."""
+    """Claim that one row's figure is above another's, or equal to it."""
 
     text: str
     above: str
@@ -175,25 +177,25 @@ _CLAIMS: Final = (
 )
 
 
-def findings(table: Table3) -> list[Finding]:
-    """Each of the paper's findings (§6.2) with the difference measured here and a verdict."""
-    return [_find(claim, table) for claim in _CLAIMS]
+def check_findings(table: Table3) -> list[Finding]:
+    """Return each of the paper's findings (§6.2) with our difference and a verdict."""
+    return [_check_claim(claim, table) for claim in _CLAIMS]
 
 
-def _find(claim: _Claim, table: Table3) -> Finding:
+def _check_claim(claim: _Claim, table: Table3) -> Finding:
     papers = {paper.preset: paper for paper in TABLE_3}
     above, below = papers[claim.above], papers[claim.below]
     paper = getattr(above, claim.metric) - getattr(below, claim.metric)
     first, second = table.row(claim.above), table.row(claim.below)
     if first is None or second is None:
-        rows = f"{_called(above, above.change)} − {_called(below, below.change)}"
+        rows = f"{_row_name(above, above.change)} − {_row_name(below, below.change)}"
         return Finding(claim.text, claim.metric, rows, paper, None, "no verdict")
-    found = difference(first, second, claim.metric)
-    rows = f"{_called(above, first.change)} − {_called(below, second.change)}"
+    found = compare_rows(first, second, claim.metric)
+    rows = f"{_row_name(above, first.change)} − {_row_name(below, second.change)}"
     return Finding(claim.text, claim.metric, rows, paper, found, _verdict(claim, found))
 
 
-def _called(paper: Variation, change: str) -> str:
+def _row_name(paper: Variation, change: str) -> str:
     return paper.row if paper.row in ("base", "big") else change
 
 
@@ -201,8 +203,16 @@ def _verdict(claim: _Claim, found: Difference) -> Verdict:
     if found.error is None:
         return "no verdict"
     if claim.equal:
-        same = found.is_noise or abs(found.value) < _EQUAL
+        same = found.is_noise or abs(found.value) < _EQUAL_BLEU
         return "reproduced" if same else "not reproduced"
     if found.is_noise:
         return "within noise"
     return "reproduced" if found.value > 0 else "not reproduced"
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterCount:
+    """Hold how many parameters a row of the paper's has by its equations."""
+
+    paper: Variation
+    parameters: int

@@ -12,15 +12,15 @@ from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from dragoman.bench.training import flops
-from dragoman.bench.training.flops import counted_flops, sentence_lengths
+from dragoman.bench.training.flops import count_flops, sentence_lengths
 from dragoman.bench.training.flops import training_flops as products_alone
-from dragoman.bench.training.synthetic_corpus import timed_batches
+from dragoman.bench.training.synthetic_corpus import SyntheticPairs, packed_batches
 from dragoman.config import Config, ModelConfig, load_preset
 from dragoman.data.batching.batches import Batch
 from dragoman.errors import ConfigError
 from dragoman.models import count_parameters
-from dragoman.paper.table2 import parameter_budget
-from dragoman.paper.table2.parameter_budget import active_parameters, off_by, widen
+from dragoman.paper.table2 import models
+from dragoman.paper.table2.models import active_parameters, budget_error, fit_width
 
 HOMES = {
     "transformer": "transformer",
@@ -50,7 +50,7 @@ def one_sentence(S: int, T: int) -> Batch:
 def few_sentences() -> tuple[Config, Batch]:
     """A small model and a packed batch of the synthetic stream: about 20 sentences."""
     small = config(d_model=32, d_ff=128).overridden(["training.batch_tokens=640"])
-    [batch] = timed_batches(small, 1)
+    [batch] = packed_batches(small, SyntheticPairs.for_config(small), 1)
     return small, batch
 
 
@@ -62,9 +62,9 @@ def few_sentences() -> tuple[Config, Batch]:
 def test_every_architecture_meets_a_budget_within_three_hundredths(
     architecture: str, budget: int
 ) -> None:
-    wide = widen(config(architecture=architecture), VOCABULARY, budget)
-    assert abs(off_by(wide, VOCABULARY, budget)) <= parameter_budget.TOLERANCE
-    assert off_by(wide, VOCABULARY, budget) == pytest.approx(
+    wide = fit_width(config(architecture=architecture), VOCABULARY, budget)
+    assert abs(budget_error(wide, VOCABULARY, budget)) <= models.TOLERANCE
+    assert budget_error(wide, VOCABULARY, budget) == pytest.approx(
         count_parameters(wide.model, VOCABULARY) / budget - 1
     )
 
@@ -74,20 +74,20 @@ def test_every_architecture_meets_a_budget_within_three_hundredths(
 @pytest.mark.skipif("recurrent" not in THERE, reason="recurrent models are not there")
 def test_every_recurrent_model_meets_a_budget(cell: str, attention: str) -> None:
     model = {"architecture": "recurrent", "cell": cell, "source_attention": attention}
-    wide = widen(config(**model), VOCABULARY, 1_000_000)
-    assert abs(off_by(wide, VOCABULARY, 1_000_000)) <= parameter_budget.TOLERANCE
+    wide = fit_width(config(**model), VOCABULARY, 1_000_000)
+    assert abs(budget_error(wide, VOCABULARY, 1_000_000)) <= models.TOLERANCE
 
 
 def test_the_papers_base_model_is_found_again_from_a_narrow_one() -> None:
     base = load_preset("base")
     narrow = base.updated({"model": {"d_model": 64, "d_ff": 256}})
-    wide = widen(narrow, 37_000, count_parameters(base.model, 37_000))
+    wide = fit_width(narrow, 37_000, count_parameters(base.model, 37_000))
     assert wide == base
 
 
 def test_only_widths_change_and_heads_divide_them() -> None:
     before = config(norm="pre", dropout=0.3, window=4)
-    after = widen(before, VOCABULARY, 3_000_000)
+    after = fit_width(before, VOCABULARY, 3_000_000)
     m = after.model
     assert m.d_model % 8 == 0
     assert m.d_k == m.d_v == m.d_model // m.heads
@@ -98,7 +98,7 @@ def test_only_widths_change_and_heads_divide_them() -> None:
 
 def test_a_head_width_that_was_set_apart_stays_in_proportion() -> None:
     before = config(d_k=8)  # d_model 128, 4 heads: a quarter of what it would be
-    after = widen(before, VOCABULARY, 4_000_000).model
+    after = fit_width(before, VOCABULARY, 4_000_000).model
     assert after.d_k == pytest.approx(after.d_model / 16, abs=1)
     assert after.d_v == after.d_model // 4
 
@@ -112,8 +112,8 @@ def test_experts_are_sized_by_what_a_position_uses() -> None:
     expert = 2 * dense.d_model * dense.d_ff + dense.d_ff + dense.d_model
     layers = _expert_layers(sparse)
     assert total - active == layers * 6 * (expert + dense.d_model)  # and its column of the gate
-    wide = widen(config(experts=8), VOCABULARY, 2_000_000)
-    assert abs(off_by(wide, VOCABULARY, 2_000_000)) <= parameter_budget.TOLERANCE
+    wide = fit_width(config(experts=8), VOCABULARY, 2_000_000)
+    assert abs(budget_error(wide, VOCABULARY, 2_000_000)) <= models.TOLERANCE
     assert count_parameters(wide.model, VOCABULARY) > 3_000_000
 
 
@@ -126,7 +126,7 @@ def _expert_layers(model: ModelConfig) -> int:
 
 def test_a_budget_below_the_narrowest_model_is_refused() -> None:
     with pytest.raises(ConfigError, match="1,000 parameters are too few"):
-        widen(config(), VOCABULARY, 1000)
+        fit_width(config(), VOCABULARY, 1000)
 
 
 # --- FLOPs ---
@@ -142,14 +142,14 @@ def test_the_transformers_products_by_hand() -> None:
     source_attention = T * 2 * M * M + S * 2 * M * M + 2 * T * S * M
     decoder = self_attention + source_attention + T * 2 * M * F
     forward = 2 * (encoder + decoder + T * M * V)
-    assert counted_flops(small, one_sentence(S, T)) == 3 * forward
+    assert count_flops(small, one_sentence(S, T)) == 3 * forward
 
 
 def test_an_lstm_is_not_hidden_in_its_fused_operation() -> None:
     S, D, H = 6, 8, 16
     lstm = nn.LSTM(D, H, batch_first=True)
     x = torch.randn(1, S, D, requires_grad=True)
-    with flops._plainly(), FlopCounterMode(display=False) as counter:
+    with flops._countable_operators(), FlopCounterMode(display=False) as counter:
         lstm(x)[0].sum().backward()
     step = 4 * H * (D + H)
     no_gradient = 4 * H * H  # of the first state, which is zero
@@ -168,16 +168,16 @@ def test_the_count_differs_from_the_bench_by_the_masked_scores_alone() -> None:
         * base.model.d_model
         * int((t_N * (t_N - 1) // 2).sum())
     )
-    exact = counted_flops(base, batch, sample=10**9)
+    exact = count_flops(base, batch, sample=10**9)
     assert exact == products_alone(base, lengths) + hidden
     assert hidden / exact < 0.05
 
 
 def test_a_few_sentences_tell_what_the_whole_batch_costs() -> None:
     base, batch = few_sentences()
-    assert batch.sentences > 2 * flops.SAMPLE
-    exact = counted_flops(base, batch, sample=10**9)
-    assert counted_flops(base, batch) == pytest.approx(exact, rel=0.02)
+    assert batch.sentences > 2 * flops.SAMPLE_SENTENCES
+    exact = count_flops(base, batch, sample=10**9)
+    assert count_flops(base, batch) == pytest.approx(exact, rel=0.02)
 
 
 def test_padding_costs_nothing_and_packed_sentences_do_not_see_each_other() -> None:
@@ -187,15 +187,15 @@ def test_padding_costs_nothing_and_packed_sentences_do_not_see_each_other() -> N
     packed = [np.concatenate(pair, 1) for pair in zip(left, right, strict=True)]
     packed[1][:, 9:] = packed[5][:, 7:] = 2
     padded = Batch(*(np.pad(a, ((0, 3), (0, 20))) for a in packed))
-    apart = [counted_flops(base, sentence) for sentence in alone]
-    assert counted_flops(base, padded) == sum(apart)
+    apart = [count_flops(base, sentence) for sentence in alone]
+    assert count_flops(base, padded) == sum(apart)
 
 
 @pytest.mark.parametrize("architecture", THERE)
 def test_the_flops_of_every_architecture_are_those_of_its_parameters(architecture: str) -> None:
     """Each weight multiplies each position of its side once, or once a sentence, and the counter
     must see it: no fused operation may hide."""
-    sized = widen(config(architecture=architecture), VOCABULARY, 1_000_000)
-    flops = counted_flops(sized, one_sentence(16, 16))
+    sized = fit_width(config(architecture=architecture), VOCABULARY, 1_000_000)
+    flops = count_flops(sized, one_sentence(16, 16))
     every_weight = 6 * 16 * count_parameters(sized.model, VOCABULARY)
     assert 0.65 < flops / every_weight < 1.3  # an LSTM unseen would leave 0.3

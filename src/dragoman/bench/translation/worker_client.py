@@ -1,4 +1,4 @@
-"""Workers seen from outside: one process for each system, asked one thing at a time."""
+"""Start the worker process of a system, and send it one request at a time."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ __all__ = ["Worker", "WorkerError"]
 
 
 class WorkerError(DragomanError):
-    """A system that could not do what it was asked, with its reason."""
+    """Raised when a system could not do what it was asked, with its reason."""
 
 
 class Worker:
-    """A running `dragoman.bench.translation.worker`; it ends with the `with` block."""
+    """Run `dragoman.bench.translation.worker`; the process ends with the `with` block."""
 
     def __init__(self, *, threads: int) -> None:
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115  # closed by `close`
@@ -50,9 +50,9 @@ class Worker:
         threads: int,
         text: str,
     ) -> dict[str, Any]:
-        """Import, load, translate `text`: `imports_seconds`, `load_seconds`, peak `memory`."""
+        """Import, load and translate `text`; return the seconds of both, and peak `memory`."""
         options = {"path": str(path), "model": str(model), "precision": precision}
-        return self._ask(
+        return self._request(
             "load",
             name=name,
             threads=threads,
@@ -63,38 +63,38 @@ class Worker:
             **options,
         )
 
-    def use(self, settings: dict[str, Any]) -> None:
-        """Take other threads or batches, and forget the peak of memory."""
-        self._ask("use", settings=settings)
+    def apply_settings(self, settings: dict[str, Any]) -> None:
+        """Use these threads and batches from now on, and reset the peak of memory."""
+        self._request("apply_settings", settings=settings)
 
     def translate(self, texts: Sequence[str], beam: int) -> dict[str, Any]:
-        """All at once: `texts`, `seconds`, `cpu_seconds` and the peak of `memory` since `use`."""
-        return self._ask("translate", texts=list(texts), beam=beam)
+        """Translate all at once; return `texts`, `seconds`, `cpu_seconds` and peak `memory`."""
+        return self._request("translate", texts=list(texts), beam=beam)
 
-    def one_by_one(self, texts: Sequence[str], beam: int) -> dict[str, Any]:
-        """Each by itself: the `seconds` of each, and `cpu_seconds` of all."""
-        return self._ask("one_by_one", texts=list(texts), beam=beam)
+    def translate_one_by_one(self, texts: Sequence[str], beam: int) -> dict[str, Any]:
+        """Translate each by itself; return the `seconds` of each, and `cpu_seconds` of all."""
+        return self._request("translate_one_by_one", texts=list(texts), beam=beam)
 
-    def _ask(self, what: str, **arguments: Any) -> dict[str, Any]:
+    def _request(self, action: str, **arguments: Any) -> dict[str, Any]:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        with suppress(BrokenPipeError):  # it has died: its last words say more
-            self._process.stdin.write(json.dumps({"do": what, "with": arguments}) + "\n")
+        with suppress(BrokenPipeError):  # it has died: its output says more
+            self._process.stdin.write(json.dumps({"do": action, "with": arguments}) + "\n")
             self._process.stdin.flush()
         line = self._process.stdout.readline()
         if not line:
-            raise WorkerError(self._last_words())
+            raise WorkerError(self._failure_reason())
         answer: dict[str, Any] = json.loads(line)
         if "error" in answer:
             raise WorkerError(answer["error"])
         return answer
 
-    def _last_words(self) -> str:
+    def _failure_reason(self) -> str:
         status = self._process.wait()
         self._errors.seek(0)
-        said = self._errors.read().decode("utf-8", "replace").strip().splitlines()
+        output = self._errors.read().decode("utf-8", "replace").strip().splitlines()
         ended = f"was ended by signal {-status}" if status < 0 else f"ended with status {status}"
-        return f"its process {ended}{': ' if said else ''}{said[-1] if said else ''}"
+        return f"its process {ended}{': ' if output else ''}{output[-1] if output else ''}"
 
     def close(self) -> None:
         """End the process."""
@@ -124,7 +124,7 @@ class Worker:
 
 
 def _environment(threads: int) -> dict[str, str]:
-    """Of this process, with as many threads for all, and nothing fetched from anywhere."""
+    """Return this process's environment, with so many threads, and nothing to be downloaded."""
     count = str(threads)
     return os.environ | {
         "OMP_NUM_THREADS": count,

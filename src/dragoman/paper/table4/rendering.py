@@ -1,4 +1,4 @@
-"""Table 4 for people: grids of text, and a picture, ours beside the paper's."""
+"""The text tables and the picture of Table 4, our rows beside the paper's."""
 
 from __future__ import annotations
 
@@ -7,39 +7,43 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from dragoman.errors import ConfigError
-from dragoman.inspection.plotting import INK, check_format, style, write
+from dragoman.inspection.plotting import TEXT_COLOUR, check_format, save_figure, style
 from dragoman.paper.paper_values import TABLE_4
-from dragoman.paper.table4.results import PAPERS, Table4
-from dragoman.paper.table4.scores import Scores
-from dragoman.paper.text_table import Grid
+from dragoman.paper.table4.results import PAPER_TRANSFORMER, Scores, Table4
+from dragoman.paper.text_table import TextTable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["draw", "grids", "paper_grid", "render"]
+__all__ = ["draw", "paper_table", "render", "text_tables"]
 
 _COLOURS: Final = ("#2f6db3", "#1fa58f", "#9a6be0", "#c0399a", "#4c8c2b", "#62aee6")
 _PAPERS: Final = "#e07a1f"
 
 
 def render(table: Table4) -> str:
-    """All of it for a terminal."""
-    return "\n\n".join(grid.text() for grid in grids(table))
+    """Return all tables for a terminal."""
+    return "\n\n".join(part.to_text() for part in text_tables(table))
 
 
-def paper_grid() -> Grid:
-    """The paper's rows alone."""
+def paper_table() -> TextTable:
+    """Return a table of the paper's rows alone."""
     rows = [(row.parser, row.training, f"{row.f1:.1f}") for row in TABLE_4]
     title = "Table 4 in the paper: F1 on section 23 of the Wall Street Journal"
-    return Grid(title, ("parser", "training", "F1"), rows, words=2)
+    return TextTable(title, ("parser", "training", "F1"), rows, text_columns=2)
 
 
-def grids(table: Table4) -> list[Grid]:
-    """Scores beside the paper's, speed, F1 by length, and what was tried."""
-    return [_scores(table), *_speed(table), *_lengths(table), *_tried(table)]
+def text_tables(table: Table4) -> list[TextTable]:
+    """Return tables of scores beside the paper's, speed, F1 by length, and tried settings."""
+    return [
+        _scores_table(table),
+        *_speed_tables(table),
+        *_length_tables(table),
+        *_tried_settings(table),
+    ]
 
 
-def _scores(table: Table4) -> Grid:
+def _scores_table(table: Table4) -> TextTable:
     header = ("parser", "training", "F1", "±", "precision", "recall", "complete", "tags")
     empty = ("",) * 7
     rows = []
@@ -48,12 +52,12 @@ def _scores(table: Table4) -> Grid:
         theirs = "" if row.paper is None else f"{row.paper.f1:.1f}"
         rows.append((row.parser, row.training, *found, theirs))
     rows += [(row.parser, row.training, *empty, f"{row.f1:.1f}") for row in TABLE_4]
-    return Grid(
+    return TextTable(
         f"Table 4 on {table.name}",
         (*header, "≤ 40 words", "the paper's"),
         rows,
         "\n".join(_notes(table)),
-        words=2,
+        text_columns=2,
     )
 
 
@@ -91,8 +95,8 @@ def _notes(table: Table4) -> Iterator[str]:
         )
 
 
-def _speed(table: Table4) -> Iterator[Grid]:
-    """How large each parser is, and how fast with and without a beam."""
+def _speed_tables(table: Table4) -> Iterator[TextTable]:
+    """Yield how large each parser is, and how fast with and without a beam."""
     header = ["parser", "layers × width", "parameters", "steps", "min", "greedy F1", "words/s"]
     header += ["sentences/s", "beam", "α", "F1", "words/s", "sentences/s"]
     rows = []
@@ -106,10 +110,10 @@ def _speed(table: Table4) -> Iterator[Grid]:
                 f"{row.parameters / 1e6:.2f}M" if row.parameters else "",
                 f"{row.steps:,}" if row.steps else "",
                 f"{row.minutes:.1f}" if row.minutes else "",
-                *_pace(table, row.greedy),
+                *_speed_columns(table, row.greedy),
                 str(row.beam),
                 f"{row.length_penalty:g}",
-                *_pace(table, scores),
+                *_speed_columns(table, scores),
             )
         )
     devices = dict.fromkeys(row.greedy.device for row, _ in table.scored if row.greedy is not None)
@@ -118,16 +122,16 @@ def _speed(table: Table4) -> Iterator[Grid]:
         "beside the runs that shared the device."
     )
     if rows:
-        yield Grid("Size and speed", header, rows, note, words=2)
+        yield TextTable("Size and speed", header, rows, note, text_columns=2)
 
 
-def _pace(table: Table4, scores: Scores) -> tuple[str, str, str]:
+def _speed_columns(table: Table4, scores: Scores) -> tuple[str, str, str]:
     assert scores.seconds is not None, "a parser takes time"
     words, sentences = table.words / scores.seconds, table.sentences / scores.seconds
     return f"{scores.f1:.2f}", f"{words:,.0f}", f"{sentences:,.1f}"
 
 
-def _lengths(table: Table4) -> Iterator[Grid]:
+def _length_tables(table: Table4) -> Iterator[TextTable]:
     if not table.scored:
         return
     heads = [f"{one.lengths} ({one.sentences})" for one in table.scored[0][1].by_length]
@@ -136,10 +140,10 @@ def _lengths(table: Table4) -> Iterator[Grid]:
         for row, scores in table.scored
     ]
     note = "Words, punctuation among them (sentences of that length); ± half the 95% interval."
-    yield Grid("F1 by sentence length", ("parser", *heads), rows, note)
+    yield TextTable("F1 by sentence length", ("parser", *heads), rows, note)
 
 
-def _tried(table: Table4) -> Iterator[Grid]:
+def _tried_settings(table: Table4) -> Iterator[TextTable]:
     rows = [
         (
             row.parser,
@@ -155,14 +159,14 @@ def _tried(table: Table4) -> Iterator[Grid]:
         if not table.held_out:
             note = "Chosen on the trees that are scored above, for want of a test set."
         header = ("parser", "setting", "F1", "")
-        yield Grid("Chosen on the validation trees", header, rows, note, words=2)
+        yield TextTable("Chosen on the validation trees", header, rows, note, text_columns=2)
 
 
 # --- the picture ---
 
 
 def draw(table: Table4, path: Path) -> Path:
-    """F1 by sentence length, and F1 beside the paper's rows."""
+    """Draw F1 by sentence length, and F1 beside the paper's rows."""
     check_format(path)
     if not table.scored:
         reasons = "; ".join(f"{row.parser}: {row.failure}" for row in table.rows)
@@ -175,7 +179,7 @@ def draw(table: Table4, path: Path) -> Path:
         left, right = figure.subplots(1, 2, width_ratios=(5, 6))
         _draw_lengths(left, table)
         _draw_scores(right, table)
-        write(figure, path)
+        save_figure(figure, path)
     return path
 
 
@@ -198,7 +202,9 @@ def _draw_lengths(axes: Axes, table: Table4) -> None:
         )
     buckets = table.scored[0][1].by_length
     axes.set_xticks(
-        range(len(buckets)), [f"{one.lengths}\n({one.sentences})" for one in buckets], color=INK
+        range(len(buckets)),
+        [f"{one.lengths}\n({one.sentences})" for one in buckets],
+        color=TEXT_COLOUR,
     )
     axes.set_xlim(-0.5, len(buckets) - 0.5)
     axes.set_xlabel("words (sentences)")
@@ -209,7 +215,7 @@ def _draw_lengths(axes: Axes, table: Table4) -> None:
 
 
 def _draw_scores(axes: Axes, table: Table4) -> None:
-    """Ours above, the paper's below, each from low to high."""
+    """Draw our parsers above the paper's, each from high to low."""
     ours = [
         (scores.f1, row.parser, _colour(place)) for place, (row, scores) in enumerate(table.scored)
     ]
@@ -230,9 +236,9 @@ def _draw_scores(axes: Axes, table: Table4) -> None:
             fontsize=8,
         )
     axes.axhline(len(ours) - 0.5, color="#b8bfca", linewidth=1)
-    axes.set_yticks(range(len(shown)), [name for _, name, _ in shown], color=INK)
+    axes.set_yticks(range(len(shown)), [name for _, name, _ in shown], color=TEXT_COLOUR)
     for label, (_, name, _) in zip(axes.get_yticklabels(), shown, strict=True):
-        if name.startswith(PAPERS.parser):
+        if name.startswith(PAPER_TRANSFORMER.parser):
             label.set_fontweight("bold")
     axes.set_ylim(len(shown) - 0.4, -0.6)
     axes.set_xlim(least - 0.08 * room, most + 0.18 * room)

@@ -1,3 +1,5 @@
+"""Table 1: layers, operations, chains and paths as worked out by hand, and how they are shown."""
+
 from __future__ import annotations
 
 import json
@@ -13,15 +15,7 @@ from torch import Tensor, nn
 from dragoman.errors import ConfigError, DragomanError
 from dragoman.models.api import Rows
 from dragoman.models.attention import self_mask
-from dragoman.paper.table1 import measurement as table1
-from dragoman.paper.table1.counting import (
-    WIDTH,
-    hops,
-    longest_chain,
-    operations,
-    path_length,
-    sequential,
-)
+from dragoman.paper.table1 import measurement
 from dragoman.paper.table1.layers import (
     CONVOLUTIONAL,
     DILATED,
@@ -32,10 +26,19 @@ from dragoman.paper.table1.layers import (
     Convolutional,
     Recurrent,
     RestrictedSelfAttention,
-    build,
+    build_layer,
 )
-from dragoman.paper.table1.measurement import draw, measure, render
-from dragoman.paper.table1.results import Table1, Time, crossing, exponent, upper
+from dragoman.paper.table1.measurement import (
+    TRACED_WIDTH,
+    count_operations,
+    count_sequential_operations,
+    layers_to_connect,
+    longest_product_chain,
+    measure,
+    measure_path_length,
+)
+from dragoman.paper.table1.rendering import draw, render
+from dragoman.paper.table1.results import PassTime, Table1, find_crossover, fit_exponent, upper_half
 
 KERNEL, WINDOW = 3, 4
 LENGTHS, WIDTHS = (8, 16, 32, 64), (16, 32)
@@ -52,7 +55,7 @@ def result() -> Table1:
 @pytest.mark.parametrize("layer", LAYERS)
 def test_a_layer_maps_n_vectors_to_n_vectors(layer: str) -> None:
     x_BLD = torch.randn(2, 11, 16)
-    assert build(layer, 16, window=WINDOW)(x_BLD).shape == x_BLD.shape
+    assert build_layer(layer, 16, window=WINDOW)(x_BLD).shape == x_BLD.shape
 
 
 @pytest.mark.parametrize("length", [1, 2, 4, 7, 8, 9, 30])
@@ -72,26 +75,29 @@ def test_restricted_attention_is_full_attention_under_the_mask(length: int, wind
 
 
 def test_restricted_attention_grows_with_its_window() -> None:
-    counts = [operations(build(RESTRICTED, 16, window=w), 256, 16)[0].mixing for w in (4, 8, 16)]
+    counts = [
+        count_operations(build_layer(RESTRICTED, 16, window=w), 256, 16)[0].mixing
+        for w in (4, 8, 16)
+    ]
     assert counts == [4 * 256 * 16 * 3 * w for w in (4, 8, 16)]
 
 
-def test_hops_of_the_recurrence_are_the_recurrent_layer() -> None:
+def test_steps_of_the_recurrence_are_the_recurrent_layer() -> None:
     """n applications of the recurrence to all positions, begun with nothing, are the layer."""
     layer = Recurrent(8)
     inputs_1ND, states_1ND = torch.randn(1, 5, 8), torch.zeros(1, 5, 8)
     for _ in range(5):
-        states_1ND = layer.hop(states_1ND, inputs_1ND)
+        states_1ND = layer.propagate_once(states_1ND, inputs_1ND)
     torch.testing.assert_close(states_1ND, layer(inputs_1ND))
 
 
 def test_layers_that_cannot_be_are_refused() -> None:
     with pytest.raises(ConfigError, match="kernel = 1 sees no neighbour; try 3"):
-        build(CONVOLUTIONAL, 8, kernel=1)
+        build_layer(CONVOLUTIONAL, 8, kernel=1)
     with pytest.raises(ConfigError, match="window = 0 sees no neighbour; try 16"):
-        build(RESTRICTED, 8, window=0)
+        build_layer(RESTRICTED, 8, window=0)
     with pytest.raises(ConfigError, match="no layer 'pooling' in Table 1"):
-        build("pooling", 8)
+        build_layer("pooling", 8)
 
 
 # --------------------------------------------------------------------------------- operations
@@ -106,7 +112,9 @@ def test_operations_are_those_worked_out_by_hand() -> None:
         RESTRICTED: (4 * n * 3 * WINDOW * d, 8 * n * d * d),
     }
     for layer, (mixing, projections) in by_hand.items():
-        forward, training = operations(build(layer, d, kernel=KERNEL, window=WINDOW), n, d)
+        forward, training = count_operations(
+            build_layer(layer, d, kernel=KERNEL, window=WINDOW), n, d
+        )
         assert (forward.mixing, forward.projections) == (mixing, projections), layer
         # Both factors of each product have a gradient; only the state before the first has none.
         spared = 2 * d * d if layer == RECURRENT else 0
@@ -118,14 +126,14 @@ def test_operations_are_those_worked_out_by_hand() -> None:
     [(SELF_ATTENTION, 2, 1), (RECURRENT, 1, 2), (CONVOLUTIONAL, 1, 2), (RESTRICTED, 1, 1)],
 )
 def test_the_exponents_are_the_papers(result: Table1, layer: str, of_n: float, of_d: float) -> None:
-    by_n = exponent(upper(result.by_length("mixing", layer, WIDTHS[0])))
+    by_n = fit_exponent(upper_half(result.by_length("mixing", layer, WIDTHS[0])))
     by_d = result.by_width("mixing", layer)
     assert by_n == pytest.approx(of_n, abs=0.1)
-    assert exponent(by_d) == pytest.approx(of_d, abs=0.1)
+    assert fit_exponent(by_d) == pytest.approx(of_d, abs=0.1)
 
 
 def test_projections_raise_the_exponent_of_the_width(result: Table1) -> None:
-    found = exponent(result.by_width("operations", SELF_ATTENTION))
+    found = fit_exponent(result.by_width("operations", SELF_ATTENTION))
     assert found is not None
     assert 1.2 < found < 2
 
@@ -143,9 +151,9 @@ def test_only_the_recurrent_layer_waits_for_every_position(result: Table1) -> No
 
 def test_a_chain_is_what_depends_not_what_is_computed() -> None:
     x, w = torch.randn(4, 4), torch.randn(4, 4)
-    assert longest_chain(lambda x: x + 1, x) == 0
-    assert longest_chain(lambda x: (x @ w) + (x @ w) + (x @ w), x) == 1
-    assert longest_chain(lambda x: ((x @ w).relu() @ w).T @ w, x) == 3
+    assert longest_product_chain(lambda x: x + 1, x) == 0
+    assert longest_product_chain(lambda x: (x @ w) + (x @ w) + (x @ w), x) == 1
+    assert longest_product_chain(lambda x: ((x @ w).relu() @ w).T @ w, x) == 3
 
     def written_in_parts(x: Tensor) -> Tensor:
         out = torch.zeros(3, 4, 4)
@@ -154,7 +162,7 @@ def test_a_chain_is_what_depends_not_what_is_computed() -> None:
             out[place] = x
         return out.sum(0)
 
-    assert longest_chain(written_in_parts, x) == 3
+    assert longest_product_chain(written_in_parts, x) == 3
 
 
 def test_a_layer_computed_step_by_step_is_noticed() -> None:
@@ -166,7 +174,7 @@ def test_a_layer_computed_step_by_step_is_noticed() -> None:
                 out.append(last)
             return torch.cat(out, 1)
 
-    assert sequential(StepByStep(8, KERNEL), 12, 8) == 12
+    assert count_sequential_operations(StepByStep(8, KERNEL), 12, 8) == 12
 
 
 # --------------------------------------------------------------------------------------- paths
@@ -190,26 +198,33 @@ def test_paths_are_the_papers(result: Table1) -> None:
 @pytest.mark.parametrize("layer", [SELF_ATTENTION, CONVOLUTIONAL, DILATED, RESTRICTED])
 def test_the_walk_agrees_with_the_gradient_of_a_whole_stack(layer: str, n: int) -> None:
     torch.manual_seed(0)
-    x_1ND = torch.randn(1, n, WIDTH, dtype=torch.float64, requires_grad=True)
+    x_1ND = torch.randn(1, n, TRACED_WIDTH, dtype=torch.float64, requires_grad=True)
     y_1ND: Tensor = x_1ND
     for depth in range(n):
-        y_1ND = build(layer, WIDTH, kernel=KERNEL, window=WINDOW, depth=depth).double()(y_1ND)
+        y_1ND = build_layer(
+            layer, TRACED_WIDTH, kernel=KERNEL, window=WINDOW, depth=depth
+        ).double()(y_1ND)
         (gradient_1ND,) = torch.autograd.grad(y_1ND[0, -1].sum(), x_1ND, retain_graph=True)
         if gradient_1ND[0, 0].any():
             break
-    assert path_length(layer, n, kernel=KERNEL, window=WINDOW) == depth + 1
+    assert measure_path_length(layer, n, kernel=KERNEL, window=WINDOW) == depth + 1
 
 
 def test_long_paths_do_not_vanish_in_the_arithmetic() -> None:
-    assert path_length(CONVOLUTIONAL, 600, kernel=2, window=1) == 599
+    assert measure_path_length(CONVOLUTIONAL, 600, kernel=2, window=1) == 599
 
 
 def test_a_wider_kernel_is_noticed() -> None:
-    paths = [path_length(CONVOLUTIONAL, 33, kernel=kernel, window=1) for kernel in (2, 3, 5, 9)]
+    paths = [
+        measure_path_length(CONVOLUTIONAL, 33, kernel=kernel, window=1) for kernel in (2, 3, 5, 9)
+    ]
     assert paths == [32, 16, 8, 4]
-    wrong = hops(lambda depth: Convolutional(WIDTH, KERNEL + (depth == 1)), 33)
+    wrong = layers_to_connect(lambda depth: Convolutional(TRACED_WIDTH, KERNEL + (depth == 1)), 33)
     assert wrong == 16  # 2, 5, then by twos to 33: one position to spare
-    assert hops(lambda depth: Convolutional(WIDTH, KERNEL + 2 * (depth == 1)), 33) == 15
+    assert (
+        layers_to_connect(lambda depth: Convolutional(TRACED_WIDTH, KERNEL + 2 * (depth == 1)), 33)
+        == 15
+    )
 
 
 def test_a_layer_that_leads_nowhere_is_refused() -> None:
@@ -218,7 +233,7 @@ def test_a_layer_that_leads_nowhere_is_refused() -> None:
             return 2 * x_BLD
 
     with pytest.raises(DragomanError, match="the last of 5 never sees the first"):
-        hops(lambda depth: Blind(WIDTH, KERNEL), 5)
+        layers_to_connect(lambda depth: Blind(TRACED_WIDTH, KERNEL), 5)
 
 
 # ---------------------------------------------------------------------------------- the result
@@ -256,10 +271,10 @@ def test_running_out_of_memory_is_a_note() -> None:
         def forward(self, x_BLD: Tensor) -> Tensor:
             raise torch.OutOfMemoryError("no memory left")
 
-    clock = table1._Clock(torch.device("cpu"), 1, 10.0)
-    clock.time({RECURRENT: build(RECURRENT, 4), SELF_ATTENTION: Hungry()}, 4, 4)  # type: ignore[dict-item]
-    assert [one.layer for one in clock.times] == [RECURRENT]
-    assert clock.notes == ["self-attention, n = 4, d = 4: not timed, out of memory"]
+    timer = measurement._LayerTimer(torch.device("cpu"), 1, 10.0)
+    timer.time({RECURRENT: build_layer(RECURRENT, 4), SELF_ATTENTION: Hungry()}, 4, 4)  # type: ignore[dict-item]
+    assert [one.layer for one in timer.times] == [RECURRENT]
+    assert timer.notes == ["self-attention, n = 4, d = 4: not timed, out of memory"]
 
 
 def test_measuring_leaves_the_random_numbers_alone() -> None:
@@ -290,25 +305,25 @@ def test_another_file_is_not_taken_for_a_result(text: str) -> None:
 
 
 def test_an_exponent_is_the_slope_in_logarithms() -> None:
-    assert exponent({n: 7 * n**1.5 for n in (2, 8, 32)}) == pytest.approx(1.5)
-    assert exponent({4: 1.0}) is None
-    assert list(upper(dict.fromkeys((1, 2, 4, 8), 1.0))) == [2, 4, 8]
-    assert list(upper(dict.fromkeys(range(9), 1.0))) == [4, 5, 6, 7, 8]
+    assert fit_exponent({n: 7 * n**1.5 for n in (2, 8, 32)}) == pytest.approx(1.5)
+    assert fit_exponent({4: 1.0}) is None
+    assert list(upper_half(dict.fromkeys((1, 2, 4, 8), 1.0))) == [2, 4, 8]
+    assert list(upper_half(dict.fromkeys(range(9), 1.0))) == [4, 5, 6, 7, 8]
 
 
 def test_a_crossing_is_found_between_the_lengths_measured() -> None:
     lengths = (16, 64, 256, 1024)
     squares, lines = {n: n * n for n in lengths}, {n: 100 * n for n in lengths}
-    assert crossing(squares, lines) == pytest.approx(100)
-    assert crossing(lines, squares) == math.inf
-    assert crossing(lines, dict.fromkeys(lengths, 1)) == 0
-    assert crossing({16: 1}, {32: 1}) is None
+    assert find_crossover(squares, lines) == pytest.approx(100)
+    assert find_crossover(lines, squares) == math.inf
+    assert find_crossover(lines, dict.fromkeys(lengths, 1)) == 0
+    assert find_crossover({16: 1}, {32: 1}) is None
 
 
 def test_attention_and_recurrence_cost_the_same_at_n_equal_to_d(result: Table1) -> None:
     for d in WIDTHS:
         lines = [result.by_length("mixing", layer, d) for layer in (SELF_ATTENTION, RECURRENT)]
-        assert crossing(*lines) == pytest.approx(d)
+        assert find_crossover(*lines) == pytest.approx(d)
 
 
 # ------------------------------------------------------------------------- the text, the picture
@@ -322,7 +337,9 @@ def with_times(result: Table1) -> Table1:
         for n in LENGTHS
         for d in WIDTHS
     ]
-    times = (Time(layer=layer, n=n, d=d, forward=t, training=3 * t) for layer, n, d, t in seconds)
+    times = (
+        PassTime(layer=layer, n=n, d=d, forward=t, training=3 * t) for layer, n, d, t in seconds
+    )
     return replace(result, times=tuple(times))
 
 
@@ -374,10 +391,10 @@ def test_the_picture_names_every_line(result: Table1, tmp_path: Path) -> None:
 def test_names_do_not_overlap() -> None:
     from matplotlib.figure import Figure
 
-    from dragoman.paper.table1.picture import APART, _panel
+    from dragoman.paper.table1.rendering import NAME_SPACING, _panel
 
     axes = Figure().subplots()
     _panel(axes, {layer: {8: 1.0, 16: 2.0 + 0.001 * i} for i, layer in enumerate(LAYERS)})
     heights = sorted(text.xy[1] for text in axes.texts)
     assert len(heights) == 4
-    assert all(high - low >= APART - 1e-9 for low, high in pairwise(heights))
+    assert all(high - low >= NAME_SPACING - 1e-9 for low, high in pairwise(heights))

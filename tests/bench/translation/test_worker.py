@@ -11,18 +11,16 @@ from typing import Any
 
 import pytest
 
-from dragoman.bench.translation.systems import OTHERS
-from dragoman.bench.translation.vocabulary_map import write_vocabulary_map
-from dragoman.bench.translation.worker import answers, forget_peak, peak_memory
-from dragoman.bench.translation.workers import Worker, WorkerError
+from dragoman.bench.translation.systems import OTHER_SYSTEMS, write_vocabulary_map
+from dragoman.bench.translation.worker import handle_requests, peak_memory, reset_peak_memory
+from dragoman.bench.translation.worker_client import Worker, WorkerError
 from dragoman.inference import load
-from dragoman.inference.cpu import why_no_engine
-from dragoman.interop.export import export
-from dragoman.interop.support import PACKAGES
+from dragoman.inference.cpu import why_no_cpu_engine
+from dragoman.interop.export import PACKAGES, export
 from dragoman.model_directory import LoadedModel, load_model
 
 from ...conftest import reversals
-from ...shortlists import give
+from ...shortlist_helpers import give_shortlist
 
 TEXTS = [source for source, _ in reversals(5, seed=8)]
 SEARCH = {"length_penalty": 0.6, "max_extra": 8}
@@ -60,17 +58,17 @@ def ours(loaded: LoadedModel, beam: int = 1, **options: Any) -> list[str]:
 
 
 def test_ours_translates_and_is_measured(worker: Worker, loaded: LoadedModel) -> None:
-    found = start(worker, "ours", loaded.path)
+    found = start(worker, "dragoman", loaded.path)
     assert found["imports_seconds"] > 0.05, "PyTorch takes longer than that"
     assert found["load_seconds"] > 0
     assert found["memory"] > 2**26
-    worker.use({})
+    worker.apply_settings({})
     for beam in (1, 4):
         answer = worker.translate(TEXTS, beam)
         assert answer["texts"] == ours(loaded, beam)
         assert 0 < answer["cpu_seconds"] < 20 * answer["seconds"] + 1
         assert answer["memory"] > 2**26
-    alone = worker.one_by_one(TEXTS, 1)
+    alone = worker.translate_one_by_one(TEXTS, 1)
     assert len(alone["seconds"]) == len(TEXTS)
 
 
@@ -78,48 +76,53 @@ def test_ours_translates_and_is_measured(worker: Worker, loaded: LoadedModel) ->
 def test_others_translate_as_ours(
     name: str, worker: Worker, loaded: LoadedModel, tmp_path: Path
 ) -> None:
-    system = OTHERS[name]
+    system = OTHER_SYSTEMS[name]
     assert system.export is not None
     for package in PACKAGES[system.export]:
         pytest.importorskip(package, reason=f"{package} is not installed: dragoman[export]")
     export(loaded, tmp_path / "there", system.export)
     path = tmp_path / "there"
-    start(worker, system.worker, path, model=loaded.path, settings=system.first(1))
+    start(worker, system.worker, path, model=loaded.path, settings=system.default_settings(1))
     for batch in (32, 2):
-        worker.use(system.first(1) | {"batch": batch})
+        worker.apply_settings(system.default_settings(1) | {"batch": batch})
         theirs = worker.translate(TEXTS, 1)["texts"]
         # A model that has learned little does not end; ours stops it sooner in a short sentence.
         for found, expected in zip(theirs, ours(loaded, max_extra=8), strict=True):
             assert found.startswith(expected), "in the order of the texts"
-    worker.use(system.alone(1))
-    assert len(worker.one_by_one(TEXTS[:2], 4)["seconds"]) == 2
+    worker.apply_settings(system.single_settings(1))
+    assert len(worker.translate_one_by_one(TEXTS[:2], 4)["seconds"]) == 2
 
 
 def test_ctranslate2_is_spared_pytorch(worker: Worker, loaded: LoadedModel, tmp_path: Path) -> None:
     pytest.importorskip("ctranslate2", reason="ctranslate2 is not installed: dragoman[export]")
-    system = OTHERS["ctranslate2"]
+    system = OTHER_SYSTEMS["ctranslate2"]
     export(loaded, tmp_path / "there", "ctranslate2", quantization="int8")
     path = tmp_path / "there"
     found = start(
-        worker, "ctranslate2", path, model=loaded.path, settings=system.first(1), precision="int8"
+        worker,
+        "ctranslate2",
+        path,
+        model=loaded.path,
+        settings=system.default_settings(1),
+        precision="int8",
     )
     assert found["memory"] < 150 * 2**20, "PyTorch alone takes more"
 
 
-@pytest.mark.parametrize("name", ["ours", "ctranslate2"])
+@pytest.mark.parametrize("name", ["dragoman", "ctranslate2"])
 def test_a_shortlist_is_kept_to(
     name: str, worker: Worker, loaded: LoadedModel, tmp_path: Path
 ) -> None:
     """Three pieces, and those of the sources: whichever system it is, it finds no others."""
     path = Path(shutil.copytree(loaded.path, tmp_path / "model"))
-    few = give(path, 3)
+    few = give_shortlist(path, 3)
     settings: dict[str, Any] = {}
     if name == "ctranslate2":
         pytest.importorskip("ctranslate2", reason="ctranslate2 is not installed: dragoman[export]")
         export(loaded, tmp_path / "there", "ctranslate2", quantization="int8")
-        path, settings = tmp_path / "there", OTHERS["ctranslate2"].first(1)
+        path, settings = tmp_path / "there", OTHER_SYSTEMS["ctranslate2"].default_settings(1)
         write_vocabulary_map(path, few)
-    elif why_no_engine(loaded.config.model):
+    elif why_no_cpu_engine(loaded.config.model):
         pytest.skip("the kernel of the int8 engine is not compiled")
     found = {}
     for given in (False, True):
@@ -138,7 +141,7 @@ def test_the_peak_is_forgotten_between_phases() -> None:
     much = bytearray(2**28)
     del much
     most = peak_memory()
-    forget_peak()
+    reset_peak_memory()
     assert peak_memory() < most - 2**27
 
 
@@ -147,7 +150,7 @@ def test_the_peak_is_forgotten_between_phases() -> None:
 
 def test_what_a_system_cannot_do_is_told(worker: Worker, tmp_path: Path) -> None:
     with pytest.raises(WorkerError, match=r"no-model: no such model; give a directory"):
-        start(worker, "ours", tmp_path / "no-model")
+        start(worker, "dragoman", tmp_path / "no-model")
 
 
 def test_a_worker_that_dies_leaves_its_last_words(worker: Worker) -> None:
@@ -156,15 +159,15 @@ def test_a_worker_that_dies_leaves_its_last_words(worker: Worker) -> None:
     with pytest.raises(
         WorkerError, match=r"its process ended with status 1: json.*Expecting value"
     ):
-        worker.use({})
+        worker.apply_settings({})
 
 
 def test_a_worker_that_is_killed_is_told(worker: Worker) -> None:
     worker._process.kill()
     with pytest.raises(WorkerError, match="its process was ended by signal 9"):
-        worker.use({})
+        worker.apply_settings({})
 
 
 def test_the_last_answer_is_what_went_wrong() -> None:
     lines = [json.dumps({"do": "fly", "with": {}}) + "\n"] * 2
-    assert list(answers(io.StringIO("".join(lines)))) == [{"error": "'fly'"}]
+    assert list(handle_requests(io.StringIO("".join(lines)))) == [{"error": "'fly'"}]
