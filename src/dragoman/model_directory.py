@@ -8,7 +8,7 @@
     README.md             the same for people
 
 All but README.md must be there. `open_model` checks the card's format, every setting and the
-tokeniser; `load_model` also that the weights have the names, shapes and types the settings ask for.
+tokeniser; `load_model` also that the weights have the names and shapes the settings ask for.
 What does not fit is refused with a ModelError that names the file. A model that passes is safe to
 use whoever made it. A directory made by a newer version (a higher format) is refused; older ones
 are read. ``int8.safetensors`` and ``shortlist.safetensors`` may stand beside these files; they are
