@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import pytest
 import torch
 from torch import Tensor, nn
@@ -11,7 +9,6 @@ from torch import Tensor, nn
 from dragoman.config import ModelConfig
 from dragoman.models import Rows, build, count_parameters
 from dragoman.models.attention import AttentionMask, MultiHeadAttention, self_mask
-from dragoman.models.positions import sinusoids
 from dragoman.models.transformer import DecoderLayer, EncoderLayer, ResidualStream
 
 CONFIG = ModelConfig(d_model=16, d_ff=32, heads=4, dropout=0.0, encoder_layers=1, decoder_layers=1)
@@ -70,51 +67,12 @@ def test_a_decoder_layer_equals_torch_nn(norm: str) -> None:
     )
 
 
-def test_sinusoids_are_the_equations_of_section_3_5() -> None:
-    table = sinusoids(50, 512)
-    for position, i in [(0, 0), (7, 0), (7, 3), (49, 255)]:
-        angle = position / 10000 ** (2 * i / 512)
-        assert table[position, 2 * i].item() == pytest.approx(math.sin(angle), abs=1e-6)
-        assert table[position, 2 * i + 1].item() == pytest.approx(math.cos(angle), abs=1e-6)
-
-
-def test_a_sentence_longer_than_the_table_is_read_all_the_same() -> None:
-    model = build(ModelConfig(**{**_small(), "max_positions": 4}), 20).eval()
-    ids = torch.randint(4, 20, (1, 11))
-    out = model(Rows.one_a_row(ids, torch.tensor([11])), Rows.one_a_row(ids, torch.tensor([11])))
-    assert out.isfinite().all()
-
-
 def test_the_window_hides_what_is_farther() -> None:
     mask: Tensor = self_mask(rows([1] * 6), causal=False, window=2)[0, 0]
     assert mask[0].tolist() == [True, True, True, False, False, False]
     assert mask[3].tolist() == [False, True, True, True, True, True]
     causal: Tensor = self_mask(rows([1] * 6), causal=True, window=2)[0, 0]
     assert causal[3].tolist() == [False, True, True, True, False, False]
-
-
-def test_relative_positions_depend_on_distance_alone() -> None:
-    config = ModelConfig(**{**_small(), "positions": "relative"})
-    model = build(config, 20).eval()
-    for name, parameter in model.named_parameters():
-        if "relative" in name:
-            nn.init.normal_(parameter)
-    ids = torch.randint(4, 20, (1, 6))
-    near = Rows.one_a_row(ids, torch.tensor([6]))
-    far = Rows(near.ids_RL, near.segments_RL, near.positions_RL + 100)
-    torch.testing.assert_close(model(near, near), model(far, far))
-
-
-def test_rotary_positions_depend_on_distance_alone() -> None:
-    model = build(ModelConfig(**{**_small(), "positions": "rotary"}), 20).double().eval()
-    ids = torch.randint(4, 20, (1, 6))
-    near = Rows.one_a_row(ids, torch.tensor([6]))
-    far = Rows(near.ids_RL, near.segments_RL, near.positions_RL + 100)
-    torch.testing.assert_close(model(near, near), model(far, far), atol=1e-4, rtol=1e-4)
-
-
-def _small() -> dict[str, int]:
-    return {"encoder_layers": 1, "decoder_layers": 1, "d_model": 16, "d_ff": 32, "heads": 4}
 
 
 def test_the_base_model_has_the_parameters_its_equations_give() -> None:

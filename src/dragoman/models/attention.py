@@ -101,7 +101,7 @@ def cross_mask(target: Tensor, source: Tensor) -> Tensor:
 
 
 class RecordableAttention(nn.Module):
-    """An attention of any kind calls `observer` with its weights, R H T S, if there is one."""
+    """Attend in any way, and call `observer`, if there is one, with the weights, R H T S."""
 
     observer: Callable[[Tensor], None] | None = None
 

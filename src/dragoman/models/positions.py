@@ -23,6 +23,7 @@ __all__ = [
     "RelativeBias",
     "SinusoidalPositions",
     "added_positions",
+    "position_table",
     "rotate",
     "sinusoids",
 ]
@@ -40,6 +41,18 @@ def added_positions(config: ModelConfig) -> SinusoidalPositions | LearnedPositio
 def sinusoids(length: int, d_model: int) -> Tensor:
     """Return the paper's table of the first `length` positions, T M, on the CPU."""
     return torch.from_numpy(numpy_sinusoids.sinusoids(length, d_model))
+
+
+def position_table(length: int, d_model: int, learned: Tensor | None) -> Tensor:
+    """Return what is added at the first `length` positions, T M: learned vectors, or sinusoids."""
+    if learned is None:
+        return sinusoids(length, d_model)
+    return learned[_clamp(torch.arange(length, device=learned.device), len(learned))]
+
+
+def _clamp(positions: Tensor, count: int) -> Tensor:
+    """Return indices of learned positions: past the last there is nothing better than the last."""
+    return positions.clamp(max=count - 1)
 
 
 class SinusoidalPositions(nn.Module):
@@ -79,7 +92,7 @@ class LearnedPositions(nn.Embedding):
 
     def forward(self, positions: Tensor, longest: int = 0) -> Tensor:
         """Return … M of positions …, however many there are."""
-        return super().forward(positions.clamp(max=self.num_embeddings - 1))
+        return super().forward(_clamp(positions, self.num_embeddings))
 
 
 def rotate(x_RHTK: Tensor, positions_RT: Tensor) -> Tensor:

@@ -38,7 +38,7 @@ __all__ = ["ResidualStream", "TokenEmbedding", "Transformer"]
 
 
 class ResidualStream(NamedTuple):
-    """What flows from sub-layer to sub-layer, twice: each of its two uses has its own tensor.
+    """Carry what flows from sub-layer to sub-layer twice: each of its two uses has its own tensor.
 
     They are equal, and on the fast path they share their memory. The kernel that made both gets
     their gradients apart, and adding these costs no pass of its own.

@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from dragoman.config import ModelConfig
-from dragoman.models.positions import sinusoids
+from dragoman.models.positions import position_table
 
 __all__ = ["DecoderLayer", "EncoderLayer", "GpuWeights", "Matrix", "Norm", "Stage"]
 
@@ -141,10 +141,7 @@ class GpuWeights:
 
     def positions(self, length: int) -> Tensor:
         """Return what is added at the first `length` positions, in full precision."""
-        if self._learned is None:
-            return sinusoids(length, self.config.d_model).to(self.device)
-        places = torch.arange(length, device=self.device).clamp(max=len(self._learned) - 1)
-        return self._learned[places]
+        return position_table(length, self.config.d_model, self._learned).to(self.device)
 
 
 class _WeightLoader:
