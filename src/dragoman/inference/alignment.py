@@ -1,4 +1,4 @@
-"""Which source word each target word comes from, read off the decoder's attention."""
+"""Word alignment: which source word each target word comes from, by the decoder's attention."""
 
 # B sentences, H heads, S source pieces, T target pieces
 
@@ -18,7 +18,7 @@ __all__ = ["attends_to_source", "last_layer_attention", "source_attention", "wor
 
 
 def attends_to_source(model: Model) -> bool:
-    """Whether there is attention to the source, and so an alignment."""
+    """Return whether there is attention to the source, and so an alignment."""
     return any("source_attention" in name for name, _ in attention_modules(model))
 
 
@@ -26,17 +26,17 @@ def attends_to_source(model: Model) -> bool:
 def source_attention(
     model: Model, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
 ) -> list[dict[str, Tensor]]:
-    """For each pair, the weights of every attention to the source, H (T + 1) (S + 1), by name.
+    """Return, for each pair, every attention to the source, H (T + 1) (S + 1), by name.
 
     Row t is the step that reads BOS (t = 0) or target piece t - 1; the last column is EOS.
     """
     device = next(model.parameters()).device
-    with record_attention(model) as seen:
+    with record_attention(model) as recorded:
         model.features(source_rows(sources, device), target_rows(targets, device))
     return [
         {
             name: weights[b, :, : len(targets[b]) + 1, : len(sources[b]) + 1].float().cpu()
-            for name, weights in seen.items()
+            for name, weights in recorded.items()
             if "source_attention" in name
         }
         for b in range(len(sources))
@@ -44,7 +44,7 @@ def source_attention(
 
 
 def last_layer_attention(attention: dict[str, Tensor]) -> Tensor:
-    """Of the last layer: where each head looks to predict each target piece, H T S.
+    """Return what each head of the last layer attends to to predict each target piece, H T S.
 
     The heads of an ensemble are those of all its models.
     """
@@ -53,7 +53,7 @@ def last_layer_attention(attention: dict[str, Tensor]) -> Tensor:
 
 
 def _member(name: str) -> str:
-    """Which model of an ensemble a module belongs to."""
+    """Return the model of an ensemble that a module belongs to."""
     return name.split(".")[1] if name.startswith("models.") else ""
 
 
@@ -63,7 +63,7 @@ def word_alignment(
     source: Sequence[int],
     target: Sequence[int],
 ) -> list[tuple[int, int]]:
-    """Pairs (source word, target word) by white-space words; every word of either side has one.
+    """Return pairs (source word, target word) of white-space words; every word is in one.
 
     The weights are those of the step that predicts a target piece, averaged over the heads of the
     last layer: of all layers and of both steps, the best in most models (docs/log.md). A target

@@ -75,13 +75,13 @@ class _WordEnds(Constraint):
         self._pieces_B = torch.tensor(pieces, device=follows_BV.device)
 
     def allowed(self, sentences_B: Tensor, ids_BKT: Tensor, room_B: Tensor) -> Tensor:
-        """See Constraint."""
+        """Return which pieces may follow, B K V: see Constraint."""
         here_B1 = (self._pieces_B[sentences_B] == ids_BKT.shape[2])[:, None]
         may_BV = self._follows_BV[sentences_B] | ~here_B1
         return may_BV[:, None].expand(-1, ids_BKT.shape[1], -1)
 
     def shortest(self, sentence: int) -> int:
-        """See Constraint."""
+        """Return the fewest pieces an output may have: see Constraint."""
         return self._pieces[sentence]
 
 

@@ -11,7 +11,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from dragoman.config import Config
+from dragoman.config import Config, ModelConfig
 from dragoman.errors import ConfigError, DragomanError, ModelError
 from dragoman.inference.cpu import CpuEngine, open_cpu_engine, why_no_cpu_engine
 from dragoman.inference.cpu.kernel_library import used_instruction_set, why_no_kernel
@@ -19,6 +19,7 @@ from dragoman.inference.cpu.shortlist import read_shortlist
 from dragoman.inference.device import choose_device
 from dragoman.inference.engine import DEFAULT_WINDOW, Engine
 from dragoman.model_directory import LoadedModel, load_model, open_model
+from dragoman.models.support import unsupported
 from dragoman.system.cores import available_cores
 from dragoman.system.memory import keep_freed_memory
 from dragoman.text.tokenizer import Tokenizer
@@ -82,31 +83,33 @@ def _load_on_gpu(
     return [load_model(one, device) for one in paths], None
 
 
-# --- without the compiled kernel ---
+# --- what computes on a CPU ---
+
+
+def describe_cpu_path(config: ModelConfig | None = None) -> str:
+    """Return one line that says what computes on this machine's CPU: such a model, or any."""
+    if reason := why_no_kernel():
+        return (
+            f"{reason}, so PyTorch computes on the CPU, about 7 times slower; install a C compiler "
+            "and run: pip install --force-reinstall --no-deps dragoman"
+        )
+    if config is not None and (setting := unsupported(config, "cpu engine")):
+        return f"PyTorch computes in float32, because the CPU engine does not support {setting}"
+    threads = available_cores()
+    return (
+        f"the CPU engine computes in int8, with instructions for {used_instruction_set()}, "
+        f"in {threads} thread{'s' if threads > 1 else ''}"
+    )
 
 
 @cache
 def _warn_of_missing_kernel() -> None:
-    """Log once, where the kernel cannot be used, that PyTorch is slower and what to do.
+    """Log once, where the kernel cannot be used, that PyTorch is slower, and what to do about it.
 
     Where logging is not set up, Python writes the line to stderr.
     """
     if why_no_kernel():
-        log.warning("%s", describe_cpu_path())
-
-
-def describe_cpu_path() -> str:
-    """Return a line that says what computes Transformers on this machine's CPU."""
-    if reason := why_no_kernel():
-        return (
-            f"{reason}, so PyTorch computes on the CPU, about 5 to 10 times slower; install a C "
-            "compiler and run: pip install --force-reinstall --no-deps dragoman"
-        )
-    threads = available_cores()
-    return (
-        f"the CPU engine computes in int8 with {used_instruction_set()}, "
-        f"in {threads} thread{'s' if threads > 1 else ''}"
-    )
+        log.warning("dragoman: %s", describe_cpu_path())
 
 
 # --- what an engine can be given besides its model ---

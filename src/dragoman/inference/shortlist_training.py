@@ -1,4 +1,11 @@
-"""Making a shortlist of a model's training pairs, and finding out what it changes."""
+"""Shortlists learned from a model's training pairs, and what they change.
+
+The lexicon is IBM Model 1 (Brown et al., 1993): each target piece is due to one source piece of its
+sentence, and how likely each is follows from all sentences together. A piece counts once a
+sentence.
+"""
+
+# V ids, E entries: pairs of a source and a target piece, each as one number s V + t, ascending
 
 from __future__ import annotations
 
@@ -30,46 +37,35 @@ __all__ = [
     "make_shortlist",
 ]
 
-
-# PART translate.shortlist_lexicon: Which target pieces a source piece is translated by, learned
-# from pairs of sentences.
-#
-# IBM Model 1 (Brown et al., 1993): each target piece is due to one source piece of its
-# sentence, and how likely each is follows from all sentences together. A piece counts once a
-# sentence.
-
-
-# V ids, E entries: pairs of a source and a target piece, each as one number s V + t, ascending
-
-
 Ints: TypeAlias = NDArray[np.integer[Any]]
 Floats: TypeAlias = NDArray[np.floating[Any]]
 
 CHUNK_PAIRS: Final = 20_000
-"""Pairs of sentences looked at together."""
+"""So many pairs of sentences are processed together."""
 MERGE_THRESHOLD: Final = 30_000_000
-"""Counts that wait before they are put together."""
+"""So many counts wait before they are merged."""
 MAX_CANDIDATES: Final = 300
-"""Target pieces of a source piece that are considered: those it is most often alone with."""
+"""So many target pieces of a source piece are considered: those it is most often alone with."""
 EM_ROUNDS: Final = 5
+"""Probabilities are estimated again so often."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lexicon:
-    """How likely a source piece brings a target piece into the translation of its sentence."""
+    """Hold how likely a source piece brings a target piece into the translation of its sentence."""
 
     sources: Ints
     targets: Ints
     probabilities: Floats
 
     def best(self, most: int, least: float) -> Lexicon:
-        """At most so many of each source piece, the likeliest, and none less likely."""
+        """Return the `most` likeliest of each source piece, none less likely than `least`."""
         kept = (_ranks(self.sources, self.probabilities) < most) & (self.probabilities >= least)
         return Lexicon(self.sources[kept], self.targets[kept], self.probabilities[kept])
 
 
 def count_target_pieces(store: Store, progress: Progress) -> Ints:
-    """How often each piece is in the targets of a corpus."""
+    """Count how often each piece is in the targets of a corpus."""
     counts = np.zeros(store.meta.vocabulary, np.int64)
     for start in range(0, len(store), CHUNK_PAIRS):
         stop = min(start + CHUNK_PAIRS, len(store))
@@ -80,7 +76,7 @@ def count_target_pieces(store: Store, progress: Progress) -> Ints:
 
 
 def learn_lexicon(store: Store, without: Ints, progress: Progress) -> Lexicon:
-    """The lexicon of a corpus; the target pieces `without` are left out of it."""
+    """Learn the lexicon of a corpus; the target pieces `without` are left out of it."""
     size = store.meta.vocabulary
     wanted = np.ones(size, np.bool_)
     wanted[without] = False
@@ -108,12 +104,12 @@ def learn_lexicon(store: Store, without: Ints, progress: Progress) -> Lexicon:
 
 
 class _Cooccurrences(NamedTuple):
-    """Every source piece of some sentences beside every wanted target piece of the same."""
+    """Hold every source piece of some sentences beside every wanted target piece of the same."""
 
     keys: Ints
-    """Target by target."""
+    """These are the entries, target by target."""
     lengths: Ints
-    """How many source pieces each target is beside."""
+    """Each target is beside so many source pieces."""
     sources: Ints
     targets: Ints
 
@@ -138,7 +134,7 @@ def _chunks(
 
 
 def _unique_pieces(sentences: list[NDArray[Any]], size: int) -> tuple[Ints, Ints]:
-    """The pieces of each sentence, each once: whose they are, and which."""
+    """Return the pieces of each sentence, each once: whose they are, and which."""
     owners = np.repeat(np.arange(len(sentences)), list(map(len, sentences)))
     pieces = np.unique(owners * size + np.concatenate(sentences).astype(np.int64))
     return pieces // size, pieces % size
@@ -147,7 +143,7 @@ def _unique_pieces(sentences: list[NDArray[Any]], size: int) -> tuple[Ints, Ints
 def _count(
     store: Store, wanted: NDArray[np.bool_], progress: Progress
 ) -> tuple[Ints, Ints, Ints, Ints]:
-    """The entries, in how many sentences each is, and in how many each source and target is."""
+    """Return the entries, and in how many sentences each is, and each source and target."""
     size = store.meta.vocabulary
     seen, seen_targets = np.zeros(size, np.int64), np.zeros(size, np.int64)
     done: tuple[Ints, Ints] = (np.zeros(0, np.int64), np.zeros(0, np.int64))
@@ -162,7 +158,7 @@ def _count(
 
 
 def _merge_counts(parts: list[tuple[Ints, Ints]]) -> tuple[Ints, Ints]:
-    """Counts of several parts as one."""
+    """Merge the counts of several parts."""
     keys, counts = (np.concatenate(side) for side in zip(*parts, strict=True))
     order = np.argsort(keys)
     keys = keys[order]
@@ -171,7 +167,7 @@ def _merge_counts(parts: list[tuple[Ints, Ints]]) -> tuple[Ints, Ints]:
 
 
 def _find_entries(together: _Cooccurrences, keys_E: Ints) -> tuple[Ints, Ints]:
-    """Which entries are in these sentences, target by target, and how many each target has."""
+    """Return which entries are in these sentences, target by target, and how many of each."""
     order = np.argsort(together.keys)  # a search is faster if what is sought ascends
     sought = together.keys[order]
     near = np.minimum(np.searchsorted(keys_E, sought), max(0, len(keys_E) - 1))
@@ -185,7 +181,7 @@ def _find_entries(together: _Cooccurrences, keys_E: Ints) -> tuple[Ints, Ints]:
 
 
 def _ranks(sources_E: Ints, values_E: Floats) -> Ints:
-    """Of entries whose sources ascend: how many of the same source have a greater value."""
+    """Return how many entries of the same source have a greater value; the sources ascend."""
     order = np.lexsort((-values_E, sources_E))
     firsts = np.flatnonzero(np.diff(sources_E, prepend=-1))
     lengths = np.diff(np.append(firsts, len(sources_E)))
@@ -197,13 +193,13 @@ def _ranks(sources_E: Ints, values_E: Floats) -> Ints:
 MIN_PROBABILITY: Final = 0.002
 """A target piece is listed if it is likelier than this where the source piece is."""
 SAMPLE_SIZE: Final = 256
-"""Pieces that stand for all that are on no list."""
+"""So many pieces stand for all that are on no list."""
 
 
 def check_supports_shortlist(loaded: LoadedModel) -> None:
-    """Refuse a model that the engine does not translate with."""
+    """Refuse a model that the CPU engine does not translate with."""
     if loaded.config.data.task != "translation":
-        raise ModelError(f"{loaded.path}: a parser; a shortlist is of translation")
+        raise ModelError(f"{loaded.path}: is a parser; shortlists are for translators")
     if obstacle := why_no_cpu_engine(loaded.config.model):
         raise ConfigError(f"{loaded.path}: no int8 ({obstacle}), and so no shortlist")
 
@@ -211,7 +207,7 @@ def check_supports_shortlist(loaded: LoadedModel) -> None:
 def make_shortlist(
     loaded: LoadedModel, data: Prepared, *, common: int, most: int, progress: Progress
 ) -> Shortlist:
-    """The `common` likeliest target pieces of a corpus, and `most` of each source piece."""
+    """Return a corpus's `common` likeliest target pieces, and `most` of each source piece."""
     if data.tokenizer != loaded.tokenizer:
         raise DataError(
             f"{data.path}: prepared with other pieces than the model's; give its files, or prepare "
@@ -237,27 +233,27 @@ def make_shortlist(
 
 @dataclass(frozen=True, slots=True)
 class ShortlistComparison:
-    """Translations of some sentences with all pieces, and with a shortlist."""
+    """Hold translations of some sentences with all pieces, and with a shortlist."""
 
     beam: int
     whole: list[str]
     short: list[str]
     references: list[str]
     speed: float
-    """How many times as fast the shortlist was, in seconds of the processor."""
+    """The shortlist was so many times as fast, in seconds of the processor."""
 
     @property
     def changed(self) -> int:
-        """Translations that are not the same."""
+        """Count the translations that are not the same."""
         return sum(a != b for a, b in zip(self.whole, self.short, strict=True))
 
 
 def compare_with_shortlist(
     loaded: LoadedModel, shortlist: Shortlist, pairs: Store, count: int
 ) -> list[ShortlistComparison]:
-    """What a shortlist changes of the translations of some pairs, evenly from all.
+    """Find out what a shortlist changes of the translations of some pairs, evenly from all.
 
-    Greedily, and with the model's beam.
+    They are translated greedily, and with the model's beam.
     """
     chosen = np.unique(np.linspace(0, len(pairs) - 1, min(count, len(pairs))).astype(int)).tolist()
     sources = [pairs.source(i).tolist() for i in chosen]

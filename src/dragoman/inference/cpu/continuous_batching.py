@@ -22,7 +22,7 @@ RESERVED_FRACTION: Final = 4
 
 
 class ContinuousBatchingEngine(CpuEngine):
-    """An engine of the same weights whose searches sentences can join at any step.
+    """Search with the same weights as an engine in batches that sentences can join at any step.
 
     Neither a sentence nor its translation may have more than `longest` pieces: the table of
     positions must not move while a batch reads it.

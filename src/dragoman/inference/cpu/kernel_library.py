@@ -47,7 +47,7 @@ INTERFACE_VERSION: Final = 2
 
 
 class Linear(ctypes.Structure):
-    """A matrix of int8 that the kernel multiplies with."""
+    """Hold a matrix of int8 that the kernel multiplies with."""
 
     _fields_ = (
         ("outputs", c_int),
@@ -60,13 +60,13 @@ class Linear(ctypes.Structure):
 
 
 class Norm(ctypes.Structure):
-    """The gain and the bias that a layer normalisation applies."""
+    """Hold the gain and the bias of a layer normalisation."""
 
     _fields_ = (("gain", POINTER(c_float)), ("bias", POINTER(c_float)))
 
 
 class EncoderLayer(ctypes.Structure):
-    """The weights that an encoder layer's attention and feed-forward network use."""
+    """Hold the weights of an encoder layer's attention and feed-forward network."""
 
     _fields_ = (
         *((name, Linear) for name in ("query_key_value", "output", "inner", "outer")),
@@ -75,7 +75,7 @@ class EncoderLayer(ctypes.Structure):
 
 
 class DecoderLayer(ctypes.Structure):
-    """The weights that a decoder layer's two attentions and feed-forward network use."""
+    """Hold the weights of a decoder layer's two attentions and feed-forward network."""
 
     _fields_ = (
         *(
@@ -90,7 +90,7 @@ class DecoderLayer(ctypes.Structure):
 
 
 class KernelModel(ctypes.Structure):
-    """A Transformer as the kernel reads it; the arrays it points to must outlive it."""
+    """Hold a Transformer as the kernel reads it; the arrays it points to must outlive it."""
 
     _fields_ = (
         *(
@@ -112,7 +112,7 @@ class KernelModel(ctypes.Structure):
 
 
 class StepInput(ctypes.Structure):
-    """The pieces that one step computes, and where their sentences keep what they need."""
+    """Hold the pieces that one step computes, and where their sentences keep what they need."""
 
     _fields_ = (
         *((name, c_int) for name in ("count", "predicted", "candidates", "beams", "table_width")),
@@ -129,7 +129,7 @@ class StepInput(ctypes.Structure):
 
 
 class StepOutput(ctypes.Structure):
-    """The arrays that a step writes its best candidates to."""
+    """Hold the arrays that a step writes its best candidates to."""
 
     _fields_ = tuple((name, c_void_p) for name in ("ids", "log_probs"))
 

@@ -46,7 +46,7 @@ IMPOSSIBLE = -1e29
 
 
 class SearchJob(NamedTuple):
-    """A sentence that is to be searched."""
+    """Hold a sentence that is to be searched."""
 
     number: int
     source: Sequence[int]
@@ -55,7 +55,7 @@ class SearchJob(NamedTuple):
 
 
 class StepPieces(NamedTuple):
-    """The pieces that the kernel computes keys and values of in one step."""
+    """Hold the pieces that the kernel computes keys and values of in one step."""
 
     ids: Ints
     positions: Ints
@@ -69,7 +69,7 @@ class StepPieces(NamedTuple):
 
 
 class BatchSearch(ABC):
-    """One worker's search: as many sentences at a time as there are slots."""
+    """Search with one worker, as many sentences at a time as there are slots."""
 
     def __init__(
         self,

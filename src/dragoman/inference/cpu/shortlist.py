@@ -177,7 +177,7 @@ class ShortlistProjection:
 
 
 class _ProjectionRows:
-    """Some outputs of a projection that the kernel can read; the last block is padded."""
+    """Hold some outputs of a projection as the kernel reads them; the last block is padded."""
 
     def __init__(self, ids: Ints, weight_VK: NDArray[Any], vectors: Sequence[NDArray[Any]]) -> None:
         blocks, quads = -(-len(ids) // OUTPUT_BLOCK), weight_VK.shape[1]

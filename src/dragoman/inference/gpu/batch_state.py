@@ -65,7 +65,7 @@ WHOLE_REPORT_BYTES: Final = 1 << 16
 
 
 class SlotReport:
-    """What the host asks for of some slots: their info, and the best that have finished.
+    """Hold what the host asks for of some slots: their info, and the best that have finished.
 
     It is contiguous, so that one copy has it all.
     """
@@ -163,7 +163,7 @@ def bytes_per_slot(weights: GpuWeights, beams: int, target: int, source: int) ->
 
 
 class HostCopy:
-    """The host's copy of what is done, which is on its way or there; it is used again and again."""
+    """Hold the host's copy of what is done, on its way or there; it is used again and again."""
 
     time = 0
     """This says when it was asked for."""

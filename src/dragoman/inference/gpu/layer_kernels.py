@@ -174,20 +174,8 @@ def source_attention_kernel(
         gathered = gathered * shrink[:, None]
         gathered += tl.dot(weight.to(v.dtype), v, input_precision="ieee")
         highest = now
-    total = tl.where(total == 0.0, 1.0, total)  # nothing to look at in what is done
+    total = tl.where(total == 0.0, 1.0, total)  # what is done attends to nothing
     tl.store(out + mine, (gathered / total[:, None]).to(out.dtype.element_ty), mask=there)
-
-
-_DONE, _LENGTH = tl.constexpr(DONE), tl.constexpr(LENGTH)
-_SOURCE = tl.constexpr(SOURCE_LENGTH)
-
-
-# PART dragoman.inference.gpu.norm_kernels: Kernels of the residual stream: its embedding and
-# its normalisation.
-
-
-# mypy: allow-untyped-defs, allow-untyped-calls, allow-untyped-decorators, allow-incomplete-defs
-# R rows, M model width
 
 
 def embed(
@@ -282,4 +270,5 @@ def norm_kernel(
     tl.store(seen + at, z.to(seen.dtype.element_ty), mask=there)
 
 
-_DONE, _LENGTH, _BOS = tl.constexpr(DONE), tl.constexpr(LENGTH), tl.constexpr(BOS)
+_DONE, _LENGTH = tl.constexpr(DONE), tl.constexpr(LENGTH)
+_SOURCE, _BOS = tl.constexpr(SOURCE_LENGTH), tl.constexpr(BOS)
