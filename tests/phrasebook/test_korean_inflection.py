@@ -23,7 +23,7 @@ from dragoman.phrasebook.korean.words import NOUNS as KOREAN_NOUNS
 from dragoman.phrasebook.korean.words import VERBS as KOREAN_VERBS
 from dragoman.phrasebook.lexicon import ADJECTIVES, NOUNS, VERBS
 from dragoman.phrasebook.meaning import Pronoun, Sentence
-from dragoman.phrasebook.sentence_sampling import SentenceSampler
+from dragoman.phrasebook.sampling import SentenceSampler
 
 # -- particles and conjugation ---------------------------------------------------------------------
 

@@ -25,8 +25,14 @@ from dragoman.phrasebook.meaning import (
     Sentence,
     agreement,
 )
-from dragoman.phrasebook.sentence_sampling import SentenceSampler, things_in
-from dragoman.phrasebook.split import combinations, held_out, split_of
+from dragoman.phrasebook.sampling import SentenceSampler, things_in
+from dragoman.phrasebook.split import combinations, held_out, in_validation, is_test
+
+
+def split_of(sentence: Sentence, source: str) -> str:
+    if is_test(sentence):
+        return "test"
+    return "valid" if in_validation(source) else "train"
 
 
 def words(sentence: str) -> list[str]:

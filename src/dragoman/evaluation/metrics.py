@@ -12,7 +12,7 @@ from sacrebleu.metrics.ter import TER
 
 from dragoman.errors import ConfigError, DataError
 from dragoman.text.bleu import make_bleu
-from dragoman.text.languages import primary_code
+from dragoman.text.languages import ter_counts_characters
 
 __all__ = ["METRICS", "Score", "Scores", "bleu", "check_counts", "make_metrics", "score"]
 
@@ -95,8 +95,7 @@ def make_metrics(
         elif name == "chrf":
             made[name] = CHRF(lowercase=lowercase)
         elif name == "ter":
-            # Without this a Chinese sentence would be a single word.
-            asian = primary_code(language) in ("zh", "ja")
+            asian = ter_counts_characters(language)
             made[name] = TER(normalized=asian, asian_support=asian)
         else:
             raise ConfigError(f"there is no metric '{name}'; there are: {', '.join(METRICS)}")

@@ -1,6 +1,6 @@
 """The phrasebook makes unlimited sentence pairs, with gold trees and alignments, from a grammar.
 
-A meaning is drawn (`sentence_sampling`), said in English and in the other language (`english`,
+A meaning is drawn (`sampling`), said in English and in the other language (`english`,
 `german`, `korean`), and both trees remember which part of the meaning each word expresses: hence
 the alignment.
 
@@ -41,7 +41,7 @@ from dragoman.phrasebook.english import sentences as english
 from dragoman.phrasebook.german import sentences as german
 from dragoman.phrasebook.korean import sentences as korean
 from dragoman.phrasebook.meaning import Sentence
-from dragoman.phrasebook.sentence_sampling import SentenceSampler
+from dragoman.phrasebook.sampling import SentenceSampler
 from dragoman.phrasebook.split import SPLITS, in_validation, is_test
 
 __all__ = ["LANGUAGES", "SPLITS", "Example", "generate"]

@@ -26,7 +26,7 @@ from dragoman.phrasebook.meaning import (
     gap_of,
 )
 
-__all__ = ["SPLITS", "Combination", "combinations", "held_out", "is_test", "split_of"]
+__all__ = ["SPLITS", "Combination", "combinations", "held_out", "in_validation", "is_test"]
 
 SPLITS = ("train", "valid", "test")
 _PERCENT = {
@@ -66,13 +66,6 @@ def _nouns_with(adjective: str) -> tuple[str, ...]:
 def is_test(sentence: Sentence) -> bool:
     """Return whether the sentence contains a combination that is held out."""
     return any(map(held_out, combinations(sentence)))
-
-
-def split_of(sentence: Sentence, source: str) -> str:
-    """Return the split of a sentence, whose English text is `source`."""
-    if is_test(sentence):
-        return "test"
-    return "valid" if in_validation(source) else "train"
 
 
 def in_validation(source: str) -> bool:
