@@ -37,6 +37,7 @@ from dragoman.search import (
 )
 from dragoman.search.batching import SearchBatch, length_sorted_batches, search_in_batches
 from dragoman.search.constraints.phrases import PhraseCompiler, PhraseConstraint, PhraseRequirements
+from dragoman.search.options import longest_output
 from dragoman.system.memory import keep_freed_memory
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.word_boundaries import contains_phrase
@@ -242,7 +243,7 @@ class TorchEngine:
 def _check_length(
     segment: Segment, pieces: int, wanted: PhraseRequirements, options: SearchOptions
 ) -> None:
-    longest = pieces + options.max_extra
+    longest = longest_output(pieces, options)
     if wanted.min_pieces > longest:
         raise ConfigError(
             f"what must be in the translation of '{_shorten(segment.text)}' has "

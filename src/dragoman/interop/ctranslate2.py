@@ -203,12 +203,12 @@ def check(directory: Path, reference: Reference, *, quantization: str = "float32
         beam_size=1,
         disable_unk=True,
         suppress_sequences=[[tokenizer.pieces([mark])[0]] for mark in (PAD, BOS)],
-        max_decoding_length=max(map(len, sources)) + reference.max_extra,
+        max_decoding_length=max(reference.limits),
     )
     ids_of = {piece: number for number, piece in enumerate(all_pieces(tokenizer))}
     outputs = [
-        [ids_of[piece] for piece in row.hypotheses[0]][: len(source) + reference.max_extra]
-        for row, source in zip(found, sources, strict=True)
+        [ids_of[piece] for piece in row.hypotheses[0]][:limit]
+        for row, limit in zip(found, reference.limits, strict=True)
     ]
     where = str(directory)
     if quantization == "float32":

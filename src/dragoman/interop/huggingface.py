@@ -216,16 +216,15 @@ def compare_models(
     }
     scores_BTV = model(**inputs, decoder_input_ids=table[target.ids_RL]).logits[..., table]
     ours = {int(there): here for here, there in reversed(list(enumerate(table)))}
-    limit = max(len(ids) for ids in reference.sources) + reference.max_extra
     suppressed = {} if their_ids is None else {"suppress_tokens": table[[PAD, UNK]].tolist()}
     found = model.generate(
-        **inputs, num_beams=1, do_sample=False, max_length=limit + 2, **suppressed
+        **inputs, num_beams=1, do_sample=False, max_length=max(reference.limits) + 2, **suppressed
     )
     outputs = []
-    for row, ids in zip(found.tolist(), reference.sources, strict=True):
+    for row, limit in zip(found.tolist(), reference.limits, strict=True):
         pieces = [ours[number] for number in row[1:]]
         end = pieces.index(EOS) if EOS in pieces else len(pieces)
-        outputs.append(pieces[: min(end, len(ids) + reference.max_extra)])
+        outputs.append(pieces[: min(end, limit)])
     return reference.compare(scores_BTV.float(), outputs, where=where)
 
 

@@ -269,7 +269,7 @@ def check(directory: Path, reference: Reference) -> Parity:
     source, mask = rows.ids_RL.numpy(), rows.segments_RL.long().numpy()
     seen = encoder.run(None, {"ids": source, "mask": mask})
     settings = json.loads((directory / "settings.json").read_text(encoding="utf-8"))
-    limits = [len(ids) + reference.max_extra for ids in reference.sources]
+    limits = reference.limits
 
     def decode(forced: list[list[int]] | None) -> tuple[Tensor, list[list[int]]]:
         """Return all logits and the likeliest pieces, along given pieces or along the likeliest."""

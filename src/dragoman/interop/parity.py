@@ -20,6 +20,7 @@ from dragoman.model_directory import LoadedModel
 from dragoman.phrasebook import LANGUAGES, generate
 from dragoman.search import SearchOptions, search
 from dragoman.search.batching import search_in_batches, source_rows, target_rows
+from dragoman.search.options import longest_output
 from dragoman.text.special_tokens import EOS, FIRST_PIECE
 
 __all__ = ["Parity", "Reference", "sample_texts"]
@@ -93,13 +94,17 @@ class Reference:
         """Our scores of what follows BOS and every piece of them, padded."""
 
     @property
-    def max_extra(self) -> int:
-        """Return how many pieces a translation may have more than its source."""
-        return self.loaded.config.search.max_extra
+    def options(self) -> SearchOptions:
+        """Return the options of the greedy search."""
+        return SearchOptions(beam=1, max_extra=self.loaded.config.search.max_extra)
+
+    @property
+    def limits(self) -> list[int]:
+        """Return how many pieces each translation may have."""
+        return [longest_output(len(ids), self.options) for ids in self.sources]
 
     def _translate(self) -> list[list[int]]:
-        options = SearchOptions(beam=1, max_extra=self.max_extra)
-        model = self.loaded.model
+        model, options = self.loaded.model, self.options
         found = search_in_batches(
             model,
             self.sources,

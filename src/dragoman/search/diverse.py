@@ -1,4 +1,4 @@
-"""Diverse beam search (Vijayakumar et al. 2016): groups that avoid what the others say.
+"""Diverse beam search (Vijayakumar et al. 2016): groups that avoid each other's pieces.
 
 A group is a beam search of its own. At every step a piece costs it `diversity` for each hypothesis
 of an earlier group that takes the same piece at the same position. A group depends on earlier ones
@@ -46,10 +46,10 @@ class DiverseGroup:
                 ranked_BKV[row, :, ids] -= self._diversity * cost
         _, index_BC = stable_topk(ranked_BKV.flatten(1), 2 * beams)
         values_BC = totals_BKV.flatten(1).gather(1, index_BC)
-        self._remember(sentences, position, (index_BC % vocabulary).tolist(), values_BC.tolist())
+        self._count(sentences, position, (index_BC % vocabulary).tolist(), values_BC.tolist())
         return values_BC, index_BC
 
-    def _remember(
+    def _count(
         self,
         sentences: list[int],
         position: int,
@@ -57,11 +57,11 @@ class DiverseGroup:
         values: list[list[float]],
     ) -> None:
         """Count what goes on; beam_search takes the first that are no endings."""
-        for sentence, row, costs in zip(sentences, pieces, values, strict=True):
+        for sentence, row, totals in zip(sentences, pieces, values, strict=True):
             continued = [
                 piece
-                for piece, cost in zip(row, costs, strict=True)
-                if piece != EOS and cost != -torch.inf
+                for piece, total in zip(row, totals, strict=True)
+                if piece != EOS and total != -torch.inf
             ]
             counts = self._taken.setdefault((sentence, position), Counter())
             counts.update(continued[: len(row) // 2])

@@ -7,6 +7,8 @@ the automaton remembers such bytes until the character is whole or broken. `Piec
 what every id of a vocabulary spells, `PhraseMatcher` is the automaton of one phrase.
 """
 
+# Q states between characters, N kinds of characters, V vocabulary, L characters of a piece
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -32,10 +34,6 @@ __all__ = [
     "PieceSpelling",
     "character_kind",
 ]
-
-
-# Q states between characters, N kinds of characters, V vocabulary, L characters of a piece
-
 
 IGNORED: Final = 0
 SPACE: Final = 1
