@@ -14,8 +14,8 @@ from dragoman.models import Rows, build
 from dragoman.search import SearchOptions, search
 from dragoman.search.batching import source_rows
 from dragoman.training.checkpoints.checkpoint import Checkpoint, list_checkpoints
-from dragoman.training.checkpoints.shards import all_rows
 from dragoman.training.checkpoints.writer import HostSnapshot
+from dragoman.training.distributed.parallel import all_rows
 from dragoman.training.distributed.ranks import Ranks
 from dragoman.training.loop import fit
 from dragoman.training.loss import Criterion, TensorBatch

@@ -18,7 +18,7 @@ from typing import Any
 from dragoman.models import weights
 from dragoman.system import atomic_files
 from dragoman.training import loop, metrics, optimizers, validation
-from dragoman.training.checkpoints import checkpoint, shards, writer
+from dragoman.training.checkpoints import checkpoint, writer
 
 Action = Callable[..., Any]
 
@@ -79,7 +79,7 @@ def half_removed(plain: Action) -> Action:
 
 def slow_disk(seconds: float) -> None:
     """Give the training time to go on while a checkpoint is being written."""
-    module: Any = shards
+    module: Any = checkpoint
     plain = module.write_tensors
 
     def slow(*arguments: Any) -> None:
@@ -130,7 +130,7 @@ class KillPoint:
 
 
 KILL_POINTS = {
-    "half a shard is written": KillPoint(shards, "write_tensors", half_a_file, 5),
+    "half a shard is written": KillPoint(checkpoint, "write_tensors", half_a_file, 5),
     "half the index is written": KillPoint(checkpoint, "write_synced", half_a_file, 5),
     "before an fsync": KillPoint(os, "fsync", before, 30),
     "after an fsync": KillPoint(os, "fsync", after, 30),

@@ -11,7 +11,7 @@ import torch
 from dragoman.data.batching.batches import START
 from dragoman.training import optimizers
 from dragoman.training.checkpoints import checkpoint
-from dragoman.training.checkpoints.shards import LocalRows
+from dragoman.training.distributed.parallel import LocalRows
 
 
 def no_generators() -> None:

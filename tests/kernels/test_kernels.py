@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from dragoman import kernels
 from dragoman.kernels.attention import SentenceSpans, attend
 from dragoman.kernels.dropout import dropout_state, reference_mask, seed_dropout
 from dragoman.kernels.embedding import embed
@@ -283,3 +284,10 @@ def test_adam_is_torchs(decay: float, device: torch.device) -> None:
             assert torch.equal(before, weights) == bool(skip)
         torch.testing.assert_close(weights, torch.cat(theirs).detach(), atol=1e-5, rtol=1e-5)
         torch.testing.assert_close(rounded.float(), weights[:3200], atol=0, rtol=2**-7)
+
+
+def test_every_operation_is_in_the_module_that_is_named_for_it() -> None:
+    for name in kernels._HOMES:
+        assert callable(getattr(kernels, name))
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        kernels.nothing

@@ -18,10 +18,9 @@ from dragoman.data.prepare import Prepared
 from dragoman.errors import ModelError, TrainingError
 from dragoman.models.weights import read_tensors
 from dragoman.training import loop
+from dragoman.training.checkpoints import checkpoint
 from dragoman.training.checkpoints import checkpoint as checkpoints
-from dragoman.training.checkpoints import shards
-from dragoman.training.checkpoints.averaging import average_checkpoints
-from dragoman.training.checkpoints.checkpoint import Checkpoint
+from dragoman.training.checkpoints.checkpoint import Checkpoint, average_checkpoints
 from dragoman.training.loop import fit
 from dragoman.training.loss import Criterion
 from dragoman.training.run import resume, train
@@ -311,7 +310,7 @@ def test_a_full_disk_leaves_the_previous_checkpoint_and_one_clear_line(
         path.write_bytes(b"half of it")
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(shards, "write_tensors", full)
+    monkeypatch.setattr(checkpoint, "write_tensors", full)
     with pytest.raises(TrainingError) as refused:
         resume(run, ["training.steps=8"], quiet=True)
     assert str(refused.value) == (

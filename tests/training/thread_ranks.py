@@ -11,7 +11,7 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
-from dragoman.training.checkpoints.shards import LocalRows
+from dragoman.training.distributed.parallel import LocalRows
 from dragoman.training.distributed.ranks import Ranks
 
 Result = TypeVar("Result")

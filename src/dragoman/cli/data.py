@@ -55,7 +55,7 @@ def prepare(
     Training on the directory it makes starts in seconds, whatever the corpus's size.
     """
     from dragoman.data.prepare import prepare as prepare_corpus
-    from dragoman.data.readers.open_corpus import open_corpus
+    from dragoman.data.readers import open_corpus
     from dragoman.trees.tree_tokenizer import load_tokenizer
 
     config = read_config(preset, set_, languages, files, task)
@@ -92,7 +92,7 @@ def doctor(
     Ends with status 2 if anything is found that training would fail on.
     """
     from dragoman.data.doctor.examination import examine
-    from dragoman.data.readers.open_corpus import open_corpus
+    from dragoman.data.readers import open_corpus
     from dragoman.trees.tree_tokenizer import load_tokenizer
 
     config = read_config(preset, set_, languages, files)
@@ -121,7 +121,7 @@ def tokenizer_train(
     languages: Languages = None,
 ) -> None:
     """Learn pieces from a corpus; --set tokenizer.vocabulary=8000 and the like."""
-    from dragoman.data.readers.open_corpus import open_corpus
+    from dragoman.data.readers import open_corpus
     from dragoman.system.atomic_files import atomic_directory
     from dragoman.text.tokenizer import Tokenizer
 

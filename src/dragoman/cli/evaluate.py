@@ -111,7 +111,7 @@ def _evaluate_parser(
     """Score the brackets of a parser, or of trees in a file, by EVALB's rules."""
     from dragoman.evaluation.bracket_f1 import clean_trees, evaluate_trees
     from dragoman.system.atomic_files import atomic_write
-    from dragoman.trees.bracketing import bracketing
+    from dragoman.trees.bracketing import write_tree
     from dragoman.trees.evalb import PREDICTED_TAGS, read_parameters
 
     gold = clean_trees(read_lines([reference]), str(reference))
@@ -125,5 +125,5 @@ def _evaluate_parser(
         guesses = clean_trees(read_lines([hypotheses]), str(hypotheses))
         trees, scores = evaluate_trees(guesses, gold, rules)
     if out is not None:
-        atomic_write(out, "".join(f"{bracketing(tree) if tree else ''}\n" for tree in trees))
+        atomic_write(out, "".join(f"{write_tree(tree) if tree else ''}\n" for tree in trees))
     print_result(scores.to_json() if as_json else str(scores))

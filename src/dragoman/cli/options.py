@@ -123,7 +123,7 @@ def expand_paired_files(words: Sequence[str]) -> list[str]:
     options = ("--valid", "--test", "--add")
     if not any(word in options for word in words) or _is_about_trees(words):
         return list(words)
-    from dragoman.data.readers.open_corpus import holds_both
+    from dragoman.data.readers import holds_both_sides
 
     repeated: list[str] = []
     rest = list(words)
@@ -133,7 +133,7 @@ def expand_paired_files(words: Sequence[str]) -> list[str]:
         if word in options and rest:
             first = rest.pop(0)
             repeated.append(first)
-            if not holds_both(Path(first)) and rest and not rest[0].startswith("-"):
+            if not holds_both_sides(Path(first)) and rest and not rest[0].startswith("-"):
                 repeated += [word, rest.pop(0)]
     return repeated
 

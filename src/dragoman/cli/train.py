@@ -47,7 +47,7 @@ def train(
 
     dragoman train corpus.en corpus.de --preset small --out runs/mine
     """
-    from dragoman.data.readers.open_corpus import sets_of
+    from dragoman.data.readers import group_files
     from dragoman.training import run as runs
 
     if resume is not None:
@@ -61,7 +61,7 @@ def train(
                 config,
                 *(files or ()),
                 valid=valid or (),
-                tests=sets_of(test or [], config.data),
+                tests=group_files(test or [], config.data),
                 run=out,
                 quiet=quiet,
                 progress=progress,
@@ -86,7 +86,7 @@ def average(
     last: Annotated[int, typer.Option(help="Of a run: so many of its last checkpoints.")] = 5,
 ) -> None:
     """Average checkpoints into a model (§6.1)."""
-    from dragoman.training.checkpoints.averaging import average as average_models
+    from dragoman.training.checkpoints.checkpoint import average_checkpoints as average_models
 
     print_result(average_models(paths, out, last=last))
 

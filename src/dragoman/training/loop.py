@@ -29,17 +29,16 @@ from dragoman.system.cores import available_cores
 from dragoman.system.memory import keep_freed_memory
 from dragoman.system.signals import SIGNALS, SignalCatcher
 from dragoman.text.subword_sampling import SubwordSampler
-from dragoman.training.checkpoints.averaging import average_weights
 from dragoman.training.checkpoints.checkpoint import (
     Checkpoint,
     TrainingState,
+    average_weights,
     newest_valid_checkpoint,
     training_tensors,
     valid_checkpoints,
 )
-from dragoman.training.checkpoints.shards import LocalRows
 from dragoman.training.checkpoints.writer import CheckpointWriter
-from dragoman.training.distributed.parallel import gather_model, local_rows
+from dragoman.training.distributed.parallel import LocalRows, gather_model, local_rows
 from dragoman.training.distributed.ranks import (
     Ranks,
     describe_device,
@@ -47,14 +46,14 @@ from dragoman.training.distributed.ranks import (
     pick_device,
 )
 from dragoman.training.distributed.watchdog import run_watchdog
-from dragoman.training.memory.oom_retry import (
+from dragoman.training.memory import (
     OutOfMemoryRecord,
     UnrecoverableOutOfMemoryError,
     describe_too_long_row,
     load_record,
+    plan_memory,
     save_record,
 )
-from dragoman.training.memory.planner import plan_memory
 from dragoman.training.metrics import MetricsWriter
 from dragoman.training.precision import deterministic_algorithms, uses_bf16
 from dragoman.training.progress import ProgressDisplay

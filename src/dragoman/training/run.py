@@ -18,7 +18,7 @@ from dragoman.errors import ConfigError, TrainingError
 from dragoman.system.atomic_files import explain_os_errors
 from dragoman.text.languages import guess_languages
 from dragoman.training.checkpoints.checkpoint import list_checkpoints
-from dragoman.training.distributed.rendezvous import (
+from dragoman.training.distributed.ranks import (
     environment_rank,
     environment_world_size,
     is_restart_of,

@@ -27,7 +27,7 @@ from dragoman.training.distributed.parallel import (
 )
 from dragoman.training.distributed.ranks import Ranks
 from dragoman.training.loss import Criterion, TensorBatch, pack_batch
-from dragoman.training.memory.oom_retry import OomRetry
+from dragoman.training.memory import OomRetry
 from dragoman.training.optimizers import Adam, MovingAverage, Muon, learning_rate
 from dragoman.training.precision import Bf16Copy, uses_bf16, uses_kernels
 

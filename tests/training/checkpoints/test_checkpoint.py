@@ -18,19 +18,19 @@ from torch import Tensor
 
 from dragoman.data.batching.batches import Position
 from dragoman.errors import DragomanError, ModelError, TrainingError
-from dragoman.training.checkpoints import shards, writer
-from dragoman.training.checkpoints.averaging import average_weights
+from dragoman.training.checkpoints import checkpoint, writer
 from dragoman.training.checkpoints.checkpoint import (
     Checkpoint,
     TrainingState,
+    average_weights,
     checkpoint_path,
     list_checkpoints,
     newest_valid_checkpoint,
     prune_checkpoints,
     valid_checkpoints,
 )
-from dragoman.training.checkpoints.shards import all_rows
 from dragoman.training.checkpoints.writer import save_checkpoint
+from dragoman.training.distributed.parallel import all_rows
 from dragoman.training.distributed.ranks import Ranks
 
 from ..thread_ranks import run_on_ranks, shard_rows
@@ -282,7 +282,7 @@ def test_without_a_checkpoint_or_with_damaged_ones_alone_there_is_no_going_on(
 
 CALLS = {
     "mkdir": (Path, "mkdir"),
-    "the shard": (shards, "write_tensors"),
+    "the shard": (checkpoint, "write_tensors"),
     "fsync": (os, "fsync"),
     "the index": (writer, "write_state_file"),
     "rename": (Path, "rename"),
@@ -312,14 +312,14 @@ def test_a_write_that_fails_leaves_nothing_and_the_checkpoint_before(
 def test_whichever_rank_fails_all_know_and_nothing_is_left(
     broken: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plain = shards.write_tensors
+    plain = checkpoint.write_tensors
 
     def full(tensors: dict[str, Tensor], path: Path, metadata: dict[str, str]) -> None:
         plain(tensors, path, metadata)
         if path.name == f"rank-000{broken}.safetensors":
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(shards, "write_tensors", full)
+    monkeypatch.setattr(checkpoint, "write_tensors", full)
     ends = run_on_ranks(
         3, lambda ranks: save_checkpoint(tmp_path, STATE, {}, generators(ranks.rank), ranks)
     )

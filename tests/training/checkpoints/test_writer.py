@@ -16,15 +16,15 @@ import torch
 from dragoman.config import Config
 from dragoman.data.prepare import Prepared
 from dragoman.errors import TrainingError
-from dragoman.training.checkpoints import shards, writer
+from dragoman.training.checkpoints import checkpoint, writer
 from dragoman.training.checkpoints.checkpoint import (
     Checkpoint,
     TrainingState,
     checkpoint_path,
     list_checkpoints,
 )
-from dragoman.training.checkpoints.shards import all_rows
 from dragoman.training.checkpoints.writer import CheckpointWriter
+from dragoman.training.distributed.parallel import all_rows
 from dragoman.training.distributed.ranks import Ranks
 from dragoman.training.loop import fit
 
@@ -90,7 +90,7 @@ def failing(number: int) -> Iterator[None]:
         raise OSError(number, os.strerror(number))
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(shards, "write_tensors", fails)
+        patched.setattr(checkpoint, "write_tensors", fails)
         yield
 
 

@@ -13,8 +13,8 @@ import pytest
 from dragoman.config import Config
 from dragoman.data.prepare import Prepared
 from dragoman.errors import TrainingError
-from dragoman.training.distributed import rendezvous
-from dragoman.training.distributed.rendezvous import agree_on_start_id
+from dragoman.training.distributed import ranks
+from dragoman.training.distributed.ranks import agree_on_start_id
 from dragoman.training.run import train
 
 from ..dictionary_store import DictionaryStore
@@ -35,7 +35,7 @@ def start(store: DictionaryStore, order: tuple[int, ...]) -> list[str]:
 
 @pytest.fixture(autouse=True)
 def _poll_fast(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rendezvous, "POLL_SECONDS", 0.002)
+    monkeypatch.setattr(ranks, "POLL_SECONDS", 0.002)
 
 
 @pytest.mark.parametrize("order", list(permutations(range(WORLD))))
@@ -81,7 +81,7 @@ def begin(
     """As torchrun would start this process."""
     monkeypatch.setenv("TORCHELASTIC_RUN_ID", job)
     monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", str(restarts))
-    monkeypatch.setattr(rendezvous.os, "getppid", lambda: parent)
+    monkeypatch.setattr(ranks.os, "getppid", lambda: parent)
 
 
 def test_the_second_start_of_a_job_resumes_what_the_first_began(
@@ -124,8 +124,8 @@ def test_a_job_without_a_name_is_known_by_its_torchrun(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begin(monkeypatch, job="none", parent=7)
-    first = rendezvous.job_id()
+    first = ranks.job_id()
     begin(monkeypatch, job="none", parent=8)
-    assert first != rendezvous.job_id()
+    assert first != ranks.job_id()
     begin(monkeypatch, job="")
-    assert rendezvous.job_id() == "", "no torchrun"
+    assert ranks.job_id() == "", "no torchrun"

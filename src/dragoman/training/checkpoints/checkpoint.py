@@ -2,46 +2,208 @@
 
 ``checkpoints/step-00001000/`` holds the weights, the optimiser's moments, the moving average if
 there is one and the states of the random generators, in one shard a rank; and ``state.json``: the
-training state (step, data position, best score, …) and the index of the shards. How a checkpoint is
-written is in writer.py.
+training state (step, data position, best score, …) and the index of the shards. A shard is a
+safetensors file with the rows that one rank holds. The index says of every tensor its shape and
+which shard holds which rows, and of every shard its size and checksum, so that any number of ranks
+can read what any number wrote; all must share a file system. docs/checkpoints.md shows one.
+
+How a checkpoint is written is in writer.py. Averaging several into a model (§6.1) is at the end.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import re
 import shutil
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
+from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
+from dragoman.config import Config
 from dragoman.data.batching.batches import Position
-from dragoman.errors import DataError, DragomanError, ModelError, TrainingError
-from dragoman.models.weights import check_shapes, get_weights
+from dragoman.errors import ConfigError, DataError, DragomanError, ModelError, TrainingError
+from dragoman.model_directory import save_model
+from dragoman.models import build
+from dragoman.models.weights import (
+    adopt_weights,
+    check_shapes,
+    get_weights,
+    read_tensors,
+    write_tensors,
+)
 from dragoman.system.atomic_files import TEMPORARY_PREFIX, write_synced
-from dragoman.training.checkpoints.shards import Index, LocalRows, ShardReader, all_rows
+from dragoman.training.distributed.parallel import LocalRows, all_rows
 from dragoman.training.optimizers import Adam, MovingAverage
+from dragoman.training.run_file import RunFile
+from dragoman.trees.tree_tokenizer import load_tokenizer
 
 __all__ = [
     "GENERATORS",
     "STATE_FILE",
     "Checkpoint",
+    "Checksum",
+    "Index",
+    "ShardReader",
     "TrainingState",
+    "average_checkpoints",
+    "average_weights",
+    "build_index",
     "checkpoint_path",
     "checkpoint_step",
     "list_checkpoints",
     "newest_valid_checkpoint",
     "prune_checkpoints",
+    "shard_filename",
     "training_tensors",
     "valid_checkpoints",
+    "write_shard",
     "write_state_file",
 ]
+
+
+Index = dict[str, Any]
+"""This is the part of ``state.json`` that describes the shards: its keys "files" and "tensors"."""
+
+
+class Checksum(NamedTuple):
+    """Hold the size and the CRC-32 of a shard, by which damage to it is detected."""
+
+    bytes: int
+    crc32: int
+
+
+def shard_filename(rank: int) -> str:
+    """Return the name of a rank's shard."""
+    return f"rank-{rank:04d}.safetensors"
+
+
+def write_shard(path: Path, tensors: Mapping[str, LocalRows]) -> Checksum:
+    """Write a rank's rows to the disk and sync them; the metadata says which rows they are."""
+    places = {name: [rows.start, rows.shape] for name, rows in tensors.items()}
+    values = {name: rows.tensor for name, rows in tensors.items()}
+    write_tensors(values, path, {"parts": json.dumps(places)})
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+    return _checksum(path)
+
+
+def build_index(directory: Path, checksums: Mapping[str, Checksum]) -> Index:
+    """Return the index of these shards, which must hold every row of every tensor once."""
+    tensors: dict[str, Any] = {}
+    for file in checksums:
+        with safe_open(directory / file, framework="pt") as shard:
+            for name, (start, shape) in json.loads(shard.metadata()["parts"]).items():
+                saved = shard.get_slice(name)
+                rows = saved.get_shape()[0] if shape else 1
+                entry = {"shape": shape, "dtype": saved.get_dtype(), "rows": []}
+                tensors.setdefault(name, entry)["rows"].append([file, start, start + rows])
+    for name, entry in tensors.items():
+        entry["rows"].sort(key=lambda rows: rows[1])
+        assert _has_all_rows(entry), f"{name}: rows are missing or saved twice: {entry}"
+    return {
+        "files": {file: checksum._asdict() for file, checksum in checksums.items()},
+        "tensors": tensors,
+    }
+
+
+class ShardReader:
+    """Read tensors back by rows, however many ranks wrote them."""
+
+    def __init__(self, directory: Path, index: Index) -> None:
+        self._directory = directory
+        self._checksums = {file: Checksum(**entry) for file, entry in index["files"].items()}
+        self._tensors: dict[str, Any] = index["tensors"]
+        for name, entry in self._tensors.items():
+            files = {file for file, *_ in entry["rows"]}
+            if not _has_all_rows(entry) or not files <= self._checksums.keys():
+                raise ValueError(f"the index does not have all rows of {name}")
+        self._open: dict[str, Any] = {}
+
+    def shapes(self, prefix: str = "") -> dict[str, tuple[int, ...]]:
+        """Return the full shape of every tensor whose name begins with `prefix`."""
+        return {
+            name: tuple(entry["shape"])
+            for name, entry in self._tensors.items()
+            if name.startswith(prefix)
+        }
+
+    def read_rows(self, name: str, start: int = 0, stop: int | None = None) -> Tensor:
+        """Return the rows from `start` to `stop` of a tensor, by default all."""
+        entry = self._tensors[name]
+        if not entry["shape"]:
+            return self._read(entry["rows"][0][0], name, None)
+        stop = entry["shape"][0] if stop is None else stop
+        found = [
+            self._read(file, name, slice(max(start, first) - first, min(stop, last) - first))
+            for file, first, last in entry["rows"]
+            if start < last and first < stop
+        ]
+        if not found:  # the caller wants no rows
+            return self._read(entry["rows"][0][0], name, slice(0, 0))
+        return found[0] if len(found) == 1 else torch.cat(found)
+
+    def read_all(self, prefix: str = "") -> dict[str, Tensor]:
+        """Return every tensor whose name begins with `prefix`, whole."""
+        return {name: self.read_rows(name) for name in self.shapes(prefix)}
+
+    def verify(self, *, checksums: bool = True) -> None:
+        """Raise ModelError if a shard is damaged; without `checksums`, go by its size."""
+        for name, expected in self._checksums.items():
+            path = self._directory / name
+            try:
+                found = _checksum(path) if checksums else Checksum(path.stat().st_size, 0)
+            except FileNotFoundError:
+                raise ModelError(f"{path}: no such file; the checkpoint is incomplete") from None
+            except OSError as error:
+                raise ModelError(f"{path}: cannot be read ({error.strerror})") from None
+            if found.bytes != expected.bytes:
+                raise ModelError(
+                    f"{path}: damaged (it has {found.bytes:,} of {expected.bytes:,} bytes)"
+                )
+            if checksums and found != expected:
+                raise ModelError(f"{path}: damaged (its checksum is wrong)")
+
+    def _read(self, file: str, name: str, rows: slice | None) -> Tensor:
+        path = self._directory / file
+        try:
+            if file not in self._open:
+                self._open[file] = safe_open(path, framework="pt")
+            shard = self._open[file]
+            tensor: Tensor = shard.get_tensor(name) if rows is None else shard.get_slice(name)[rows]
+        except FileNotFoundError:
+            raise ModelError(f"{path}: no such file; the checkpoint is incomplete") from None
+        except (SafetensorError, OSError) as error:
+            raise ModelError(f"{path}: truncated or not a safetensors file ({error})") from None
+        return tensor
+
+
+def _has_all_rows(entry: Mapping[str, Any]) -> bool:
+    """Return whether an index entry lists all rows of its tensor once, in order."""
+    shape, ranges = entry["shape"], entry["rows"]
+    row = 0
+    for _, first, stop in ranges:
+        if first != row:
+            return False
+        row = stop
+    return bool(ranges) and row == (shape[0] if shape else 1)
+
+
+def _checksum(path: Path) -> Checksum:
+    size, crc32 = 0, 0
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            size += len(block)
+            crc32 = zlib.crc32(block, crc32)
+    return Checksum(size, crc32)
+
 
 STATE_FILE = "state.json"
 FORMAT = 1
@@ -254,3 +416,62 @@ def _remove(path: Path) -> None:
     shutil.rmtree(doomed, ignore_errors=True)
     path.rename(doomed)
     shutil.rmtree(doomed, ignore_errors=True)
+
+
+def average_checkpoints(paths: Sequence[Path], out: Path, *, last: int = 5) -> str:
+    """Write the mean of a run's last checkpoints, or of these checkpoints or models, to `out`."""
+    if len(paths) == 1 and (paths[0] / "checkpoints").is_dir():
+        run = paths[0]
+        chosen = list_checkpoints(run)[-last:] if last > 0 else []
+        if not chosen:
+            raise ModelError(f"{run}: has no checkpoint to average yet")
+    else:
+        chosen = list(paths)
+        run = chosen[0].parent.parent if (chosen[0] / STATE_FILE).exists() else chosen[0]
+    if not chosen:
+        raise ConfigError("nothing to average; name a run or some checkpoints")
+    for path in chosen:
+        if not (path / STATE_FILE).exists() and not (path / "weights.safetensors").exists():
+            raise ModelError(
+                f"{path}: no checkpoint and no model (no {STATE_FILE} and no weights.safetensors "
+                "in it)"
+            )
+    config = Config.load(run / "config.toml")
+    run_file = RunFile.read(run)  # a model has none: its tokeniser is in its own directory
+    tokenizer = load_tokenizer(run / run_file.data if run_file else run)
+    weights = average_weights(chosen)
+    with torch.device("meta"):
+        model = build(config.model, *tokenizer.sizes)
+    adopt_weights(model, weights, where=str(chosen[0]))  # refuses the weights of another model
+    card = {
+        "made_of": f"average of {len(chosen)}: {', '.join(path.name for path in chosen)}",
+        "parameters": sum(tensor.numel() for tensor in weights.values()),
+    }
+    save_model(out, weights, config, tokenizer, card)
+    return f"{out}: {card['made_of']}"
+
+
+def average_weights(paths: Sequence[Path]) -> dict[str, Tensor]:
+    """Return the mean weights of several checkpoints or models, summed in double precision.
+
+    A checkpoint with a moving average gives that in place of its weights.
+    """
+    total: dict[str, Tensor] = {}
+    for path in paths:
+        weights = _read_weights(path)
+        if not total:
+            total = {name: tensor.double() for name, tensor in weights.items()}
+            continue
+        if {n: t.shape for n, t in weights.items()} != {n: t.shape for n, t in total.items()}:
+            raise ModelError(f"{path}: not the same model as {paths[0]}; they cannot be averaged")
+        for name, tensor in weights.items():
+            total[name] += tensor.double()
+    return {name: (tensor / len(paths)).float() for name, tensor in total.items()}
+
+
+def _read_weights(path: Path) -> dict[str, Tensor]:
+    if not (path / STATE_FILE).exists():
+        return read_tensors(path / "weights.safetensors")
+    checkpoint = Checkpoint(path)
+    checkpoint.shards.verify()
+    return checkpoint.read_weights()

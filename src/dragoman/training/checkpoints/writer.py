@@ -32,19 +32,16 @@ from dragoman.system.atomic_files import (
 )
 from dragoman.training.checkpoints.checkpoint import (
     GENERATORS,
+    Checksum,
     TrainingState,
+    build_index,
     checkpoint_path,
     prune_checkpoints,
-    write_state_file,
-)
-from dragoman.training.checkpoints.shards import (
-    Checksum,
-    LocalRows,
-    all_rows,
-    build_index,
     shard_filename,
     write_shard,
+    write_state_file,
 )
+from dragoman.training.distributed.parallel import LocalRows, all_rows
 from dragoman.training.distributed.ranks import Ranks
 
 __all__ = ["CheckpointWriter", "HostSnapshot", "save_checkpoint"]

@@ -12,6 +12,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -20,12 +21,15 @@ from torch.nn.parallel import DistributedDataParallel
 
 from dragoman.config import TrainingConfig
 from dragoman.models import Model
-from dragoman.models.weights import get_weights
-from dragoman.training.checkpoints.shards import LocalRows, all_rows
+from dragoman.models.weights import (
+    get_weights,
+)
 from dragoman.training.distributed.ranks import Ranks
 from dragoman.training.precision import uses_bf16, uses_kernels
 
 __all__ = [
+    "LocalRows",
+    "all_rows",
     "apply_fsdp",
     "gather_model",
     "gradient_sync",
@@ -35,6 +39,7 @@ __all__ = [
     "should_shard",
     "state_bytes",
 ]
+
 
 MAX_STATE_FRACTION = 0.6
 """A copy of a run's state may fill this fraction of a device; the rest is for activations."""
@@ -158,3 +163,27 @@ def gather_model(model: Model, make: Callable[[], Model], ranks: Ranks) -> Model
         if name in own:
             own[name].copy_(gathered)
     return copy
+
+
+@dataclass(frozen=True, slots=True)
+class LocalRows:
+    """Hold the rows of a tensor that this rank has: from row `start` on, of a tensor of `shape`."""
+
+    tensor: Tensor
+    start: int
+    shape: tuple[int, ...]
+
+    @property
+    def stop(self) -> int:
+        """Return the row after the last one; a scalar counts as one row."""
+        return self.start + (len(self.tensor) if self.shape else 1)
+
+    @property
+    def is_whole(self) -> bool:
+        """Return whether these are all the rows of the tensor."""
+        return tuple(self.tensor.shape) == self.shape
+
+
+def all_rows(tensor: Tensor) -> LocalRows:
+    """Return the rows of a tensor that every rank has whole."""
+    return LocalRows(tensor, 0, tuple(tensor.shape))

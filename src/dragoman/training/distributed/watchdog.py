@@ -30,8 +30,7 @@ import torch.distributed as dist
 
 from dragoman.errors import TrainingError
 from dragoman.training.checkpoints.checkpoint import checkpoint_step, list_checkpoints
-from dragoman.training.distributed.ranks import Ranks
-from dragoman.training.distributed.rendezvous import Store, store_address
+from dragoman.training.distributed.ranks import Ranks, Store, store_address
 
 __all__ = ["run_watchdog"]
 

@@ -20,7 +20,7 @@ from dragoman.training.checkpoints.checkpoint import Checkpoint, checkpoint_path
 from dragoman.training.distributed.ranks import Ranks
 from dragoman.training.loop import fit
 from dragoman.training.loss import Criterion
-from dragoman.training.memory.oom_retry import (
+from dragoman.training.memory import (
     CHECKED_STEPS,
     OomRetry,
     OutOfMemoryRecord,
@@ -29,7 +29,7 @@ from dragoman.training.memory.oom_retry import (
     save_record,
 )
 
-from ..fault_injection import inject_faults, run_out_of_memory
+from .fault_injection import inject_faults, run_out_of_memory
 
 SETTINGS = ["training.steps=6", "training.checkpoint_every=3", "model.dropout=0.0"]
 

@@ -14,12 +14,12 @@ from dragoman.config import Config
 from dragoman.data.prepare import Prepared
 from dragoman.errors import ConfigError
 from dragoman.models import build
+from dragoman.training import memory as planner
 from dragoman.training.distributed.ranks import Ranks
 from dragoman.training.loop import fit
-from dragoman.training.memory import planner
-from dragoman.training.memory.oom_retry import OomRetry
-from dragoman.training.memory.planner import (
+from dragoman.training.memory import (
     MemoryMeasurement,
+    OomRetry,
     extrapolate_rows,
     find_largest_rows,
     find_slices,
@@ -28,7 +28,7 @@ from dragoman.training.memory.planner import (
 )
 from dragoman.training.step import Stepper
 
-from ..thread_ranks import run_on_ranks
+from .thread_ranks import run_on_ranks
 
 GB = 10**9
 
@@ -127,7 +127,7 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> Device:
 
 
 def stepper(config: Config, ranks: Ranks | None = None) -> Any:
-    """What a stepper is to the planner."""
+    """What a stepper is to the memory."""
     ranks = ranks or Ranks()
     return SimpleNamespace(
         device=torch.device("cuda", 0),
