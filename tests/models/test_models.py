@@ -156,14 +156,14 @@ def test_batch_mates_change_nothing_in_stepwise_decoding(model: Model) -> None:
         torch.testing.assert_close(scores[place], expected[0])
 
 
-def test_watching_attention_changes_no_result_and_weights_sum_to_one(
+def test_recording_attention_changes_no_result_and_weights_sum_to_one(
     model: Model, config: ModelConfig
 ) -> None:
     source, target = packed(sentences(5, 2), 3), packed(sentences(3, 6), 1)
     plain = model(source, target)
     with record_attention(model) as seen:
-        watched = model(source, target)
-    torch.testing.assert_close(watched, plain)
+        recorded = model(source, target)
+    torch.testing.assert_close(recorded, plain)
     attends = any("source_attention" in name for name in seen)
     assert attends == (config not in WITHOUT_ATTENTION)
     for weights in seen.values():
@@ -171,7 +171,7 @@ def test_watching_attention_changes_no_result_and_weights_sum_to_one(
     with record_attention(model) as seen:
         pass
     model(source, target)
-    assert not seen, "a closed watch must see nothing"
+    assert not seen, "a closed recording must see nothing"
 
 
 def test_nothing_but_padding_is_finite_and_reaches_every_weight(model: Model) -> None:
