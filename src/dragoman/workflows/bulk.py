@@ -30,8 +30,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from dragoman.data import Progress
-from dragoman.data.readers.parallel import check_rereadable, open_text
-from dragoman.data.readers.text_files import COMPRESSIONS
+from dragoman.data.readers.parallel import COMPRESSIONS, check_rereadable, open_text
 from dragoman.errors import ConfigError, DataError, DragomanError
 from dragoman.inference import Translator, load
 from dragoman.system.atomic_files import atomic_write, explain_os_errors, sync_directory

@@ -120,7 +120,7 @@ def test_every_line_that_cannot_be_read_is_listed(tmp_path, tokenizer):
 def test_a_file_that_breaks_off_is_reported_with_what_could_be_read(
     tmp_path, tokenizer, monkeypatch
 ):
-    monkeypatch.setattr("dragoman.data.readers.text_files._BUFFER", 1000)
+    monkeypatch.setattr("dragoman.data.readers.parallel._BUFFER", 1000)
     put(tmp_path, "a", sentences(3000))
     data = gzip.compress((tmp_path / "a.de").read_bytes())
     (tmp_path / "a.de.gz").write_bytes(data[: len(data) // 2])

@@ -129,7 +129,7 @@ def test_a_missing_file_and_a_directory_are_refused(tmp_path):
 
 
 def test_a_file_without_line_ends_does_not_fill_the_memory(tmp_path, monkeypatch):
-    monkeypatch.setattr("dragoman.data.readers.text_files.LONGEST_LINE", 1000)
+    monkeypatch.setattr("dragoman.data.readers.parallel.LONGEST_LINE", 1000)
     path = put(tmp_path / "text", b"short\n" + b"x" * 1001)
     assert "line 2 has more than" in message(lambda: open_text(path))
 

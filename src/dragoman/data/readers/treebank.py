@@ -6,8 +6,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
-from dragoman.data.readers.parallel import ConcatenatedCorpus, Corpus, Pair, check_rereadable
-from dragoman.data.readers.text_files import ErrorHandler, open_text
+from dragoman.data.readers.parallel import (
+    ConcatenatedCorpus,
+    Corpus,
+    ErrorHandler,
+    Pair,
+    check_rereadable,
+    open_text,
+)
 from dragoman.errors import DataError
 from dragoman.trees.bracketing import read_trees, write_tree
 from dragoman.trees.cleaning import clean_tree
