@@ -45,7 +45,7 @@ import nltk
 import torch
 from benepar import char_lstm, decode_chart, nkutil, parse_base, parse_chart, subbatching
 
-from dragoman.data.readers.text_files import open_text
+from dragoman.data.readers.parallel import open_text
 from dragoman.data.readers.treebank import open_treebank
 from dragoman.evaluation.bracket_f1 import clean_trees, evaluate_trees
 from dragoman.trees.bracketing import parse_tree, write_tree
@@ -79,55 +79,55 @@ SETTINGS = {
 """From the authors' repository: EXPERIMENTS.md, and the defaults in src/main.py."""
 
 Batch = list[dict[str, Any]]
-"""What one step learns from, in parts of like length."""
+"""The type of what one step learns from, in parts of similar length."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sentence(parse_base.BaseInputExample):
-    """What the peer takes: words, and their tree to learn from."""
+    """Hold what benepar takes: words, and their tree to learn from."""
 
     words: list[str]
     tree: nltk.Tree | None = None
     space_after: None = None  # only pretrained models ask
 
     def leaves(self) -> list[str]:
-        """The words as a tree has them."""
+        """Return the words."""
         return self.words
 
     def pos(self) -> list[tuple[str, str]]:
-        """Words with their tags, which nobody knows where there is no tree."""
+        """Return words with their tags, which are unknown where there is no tree."""
         return [(word, "XX") for word in self.words] if self.tree is None else self.tree.pos()
 
 
-def read(path: Path) -> list[Tree]:
-    """The trees that `dragoman prepare` finds there."""
+def read_trees(path: Path) -> list[Tree]:
+    """Read the trees that `dragoman prepare` finds in a file."""
     corpus = open_treebank([path])
     trees = [parse_tree(pair.target) for pair in corpus.read()]
-    say(f"{path}: {len(trees):,} trees; {len(corpus.malformed)} could not be read")
+    print_line(f"{path}: {len(trees):,} trees; {len(corpus.malformed)} could not be read")
     return trees
 
 
-def words_of(tree: Tree) -> list[str]:
-    """The words alone."""
+def tree_words(tree: Tree) -> list[str]:
+    """Return the words of a tree."""
     return [leaf.word for leaf in leaves(tree)]
 
 
 def to_nltk(tree: Tree) -> nltk.Tree:
-    """A tree of ours as the peer has them."""
+    """Convert a tree of ours to benepar's."""
     if isinstance(tree, Leaf):
         return nltk.Tree(tree.tag, [tree.word])
     return nltk.Tree(tree.label, [to_nltk(child) for child in tree.children])
 
 
 def from_nltk(tree: nltk.Tree) -> Tree:
-    """A tree of the peer's as we have them."""
+    """Convert a tree of benepar's to ours."""
     if isinstance(tree[0], str):
         return Leaf(tree.label(), tree[0])
     return Node(tree.label(), tuple(map(from_nltk, tree)))
 
 
 def new_parser(train: Sequence[Sentence], settings: dict[str, Any]) -> parse_chart.ChartParser:
-    """An untrained peer that knows the characters, labels and tags of the training set."""
+    """Return an untrained parser that knows the characters, labels and tags of the training set."""
     trees = [sentence.tree for sentence in train]
     tags = sorted({tag for sentence in train for _, tag in sentence.pos()})
     rooted = decode_chart.ChartDecoder.infer_force_root_constituent(trees)
@@ -154,18 +154,21 @@ def batches(
             squares = [length**2 for length in lengths]
             yield [
                 whole
-                | {key: sent(it, parser.device) for key, it in parser.pad_encoded(part).items()}
+                | {
+                    key: copy_to_device(it, parser.device)
+                    for key, it in parser.pad_encoded(part).items()
+                }
                 for _, part in subbatching.split(some, costs=squares, max_cost=spans)
             ]
 
 
-def sent(value: Any, device: torch.device) -> Any:
-    """A tensor on its way to the device, without waiting for what the device does."""
+def copy_to_device(value: Any, device: torch.device) -> Any:
+    """Copy a tensor to the device without waiting for it."""
     return value.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else value
 
 
-def ahead(items: Iterator[Batch], count: int = 4) -> Iterator[Batch]:
-    """The same items, the next few of which are made in the background."""
+def prefetch(items: Iterator[Batch], count: int = 4) -> Iterator[Batch]:
+    """Yield the same items, the next few of which are made in the background."""
     with ThreadPoolExecutor(1) as worker:
         waiting = deque(worker.submit(next, items) for _ in range(count))
         while True:
@@ -175,37 +178,37 @@ def ahead(items: Iterator[Batch], count: int = 4) -> Iterator[Batch]:
 
 @dataclass(slots=True)
 class Clock:
-    """How much of the time is gone; some is set aside for the last evaluation."""
+    """Measure how much of the time is gone; some is set aside for the last evaluation."""
 
     end: float
     start: float = field(default_factory=time.perf_counter)
     evaluating: float = 0.0
     longest: float = 0.0
-    """Of the evaluations so far."""
+    """Is the time of the longest evaluation so far."""
 
     def progress(self) -> float:
-        """From 0 to 1, where the last evaluation must begin."""
-        time_there_is = self.end - self.start - 1.2 * self.longest - 1
-        return min(1.0, (time.perf_counter() - self.start) / max(1e-9, time_there_is))
+        """Return from 0 to 1 how near the last evaluation is."""
+        available = self.end - self.start - 1.2 * self.longest - 1
+        return min(1.0, (time.perf_counter() - self.start) / max(1e-9, available))
 
-    def evaluated(self, seconds: float) -> None:
-        """Take note of an evaluation."""
+    def add_evaluation(self, seconds: float) -> None:
+        """Add the time of an evaluation."""
         self.evaluating += seconds
         self.longest = max(self.longest, seconds)
 
     @property
-    def trained(self) -> float:
-        """Seconds of training alone."""
+    def training_seconds(self) -> float:
+        """Return the seconds of training alone."""
         return time.perf_counter() - self.start - self.evaluating
 
 
 def learning_rate(step: int, progress: float) -> float:
-    """Up over the first steps, as the authors have it; down to nothing with the clock."""
+    """Return a rate that rises over the first steps, as the authors', and falls with time."""
     return LEARNING_RATE * min(1.0, step / WARMUP_STEPS) * (1 + math.cos(math.pi * progress)) / 2
 
 
 class Trainer:
-    """The loop, with the authors' optimiser: Adam, and no limit to the gradient's length."""
+    """Train with the authors' optimiser: Adam, and gradients that are not clipped."""
 
     def __init__(self, parser: parse_chart.ChartParser, feed: Iterator[Batch]) -> None:
         self.parser, self.feed = parser, feed
@@ -216,7 +219,7 @@ class Trainer:
         self.sentences = 0
 
     def train(self, clock: Clock, until: float) -> float:
-        """Train until the clock has come so far, one step at least; the mean loss on the way."""
+        """Train until the clock has come so far, at least one step, and return the mean loss."""
         self.parser.train()
         before, loss = self.steps, torch.zeros((), device=self.parser.device)
         while self.steps == before or clock.progress() < until:
@@ -236,17 +239,17 @@ class Trainer:
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """The peer's trees of the dev set at one time, and their score."""
+    """Hold benepar's trees of the dev set at one time, and their score."""
 
     trees: list[Tree | None]
     scores: BracketScores
     sentences_per_second: float
-    """From words to the peer's own trees."""
+    """Is the speed from words to benepar's own trees."""
 
     @classmethod
     def of(cls, parser: parse_chart.ChartParser, gold: Sequence[Tree], spans: int) -> Evaluation:
-        """Parse the words of gold trees."""
-        sentences = [Sentence(words_of(tree)) for tree in gold]
+        """Parse the words of gold trees, and score the result."""
+        sentences = [Sentence(tree_words(tree)) for tree in gold]
         squares = [len(sentence.words) ** 2 for sentence in sentences]
         begun = time.perf_counter()
         found = subbatching.map(parser.parse, sentences, costs=squares, max_cost=spans)
@@ -256,14 +259,14 @@ class Evaluation:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Read, train, evaluate now and then, and write down the best."""
+    """Read, train, evaluate now and then, and write the best trees and figures."""
     torch.manual_seed(options.seed)
     torch.set_float32_matmul_precision("high")
     torch.distributions.Distribution.set_default_validate_args(False)  # the peer states no limits
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     train = [
-        Sentence(words_of(tree), to_nltk(add_root(tree)))  # it wants an outermost bracket
-        for tree in read(options.train)[: options.trees]
+        Sentence(tree_words(tree), to_nltk(add_root(tree)))  # it wants an outermost bracket
+        for tree in read_trees(options.train)[: options.trees]
     ]
     gold = clean_trees(open_text(options.dev), str(options.dev))[: options.trees]
     settings = SETTINGS | dict(options.set) | {"predict_tags": options.tags}
@@ -278,18 +281,20 @@ def run(options: argparse.Namespace) -> None:
         "torch": torch.__version__,
         "settings": parser.config["hparams"],
     }
-    say(f"{figures['parameters']:,} parameters, {len(parser.label_vocab)} labels, on {device}")
+    print_line(
+        f"{figures['parameters']:,} parameters, {len(parser.label_vocab)} labels, on {device}"
+    )
 
     encoded = [parser.encode(sentence) for sentence in train]
-    trainer = Trainer(parser, ahead(batches(parser, encoded, options.batch, options.spans)))
+    trainer = Trainer(parser, prefetch(batches(parser, encoded, options.batch, options.spans)))
     clock = Clock(STARTED + 60 * options.minutes)
     options.out.mkdir(parents=True, exist_ok=True)
     history: list[dict[str, float]] = []
     for part in range(1, options.evaluations + 1):
         loss = trainer.train(clock, until=part / options.evaluations)
-        trained, begun = clock.trained, time.perf_counter()
+        trained, begun = clock.training_seconds, time.perf_counter()
         now = Evaluation.of(parser, gold, options.spans)
-        clock.evaluated(time.perf_counter() - begun)
+        clock.add_evaluation(time.perf_counter() - begun)
         history.append(
             {
                 "f1": now.scores.f1,
@@ -300,7 +305,7 @@ def run(options: argparse.Namespace) -> None:
                 "sentences_per_second": now.sentences_per_second,
             }
         )
-        say(
+        print_line(
             f"step {trainer.steps:,}, pass {trainer.sentences / len(train):.1f}, "
             f"{1000 * trained / trainer.steps:.0f} ms a step, loss {loss:.3f}, "
             f"dev F1 {now.scores.f1:.2f}, {now.sentences_per_second:.0f} sentences/s parsed"
@@ -312,16 +317,16 @@ def run(options: argparse.Namespace) -> None:
             kept = now.scores.to_json()
         report = best | {"of": history, "scores": kept} | figures
         (options.out / "benepar.json").write_text(json.dumps(report, indent=1), encoding="utf-8")
-    say(f"best dev F1 {best['f1']:.2f}, after {best['minutes']:.1f} minutes of training")
+    print_line(f"best dev F1 {best['f1']:.2f}, after {best['minutes']:.1f} minutes of training")
 
 
-def say(line: str) -> None:
+def print_line(line: str) -> None:
     """Print a line that a log shows at once."""
     print(f"{time.perf_counter() - STARTED:6.1f} s  {line}", flush=True)
 
 
-def setting(text: str) -> tuple[str, float]:
-    """One of the peer's settings, as in d_model=128."""
+def parse_setting(text: str) -> tuple[str, float]:
+    """Parse one of benepar's settings, as in d_model=128."""
     name, _, value = text.partition("=")
     if name not in SETTINGS:
         raise argparse.ArgumentTypeError(f"there is no '{name}'; there are: {', '.join(SETTINGS)}")
@@ -329,7 +334,7 @@ def setting(text: str) -> tuple[str, float]:
 
 
 def main() -> None:
-    """Read the command line."""
+    """Run the benchmark from the command line."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--train", type=Path, required=True, help="trees to learn from")
     parser.add_argument("--dev", type=Path, required=True, help="trees to be scored on")
@@ -345,7 +350,9 @@ def main() -> None:
     )
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--trees", type=int, help="use only the first so many of each file")
-    parser.add_argument("--set", type=setting, action="append", default=[], metavar="NAME=VALUE")
+    parser.add_argument(
+        "--set", type=parse_setting, action="append", default=[], metavar="NAME=VALUE"
+    )
     run(parser.parse_args())
 
 

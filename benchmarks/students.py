@@ -1,4 +1,4 @@
-"""The curve of quality and speed: a teacher and its students on one test set, on this CPU.
+"""Measure quality and speed of a teacher and its students on one test set, on this CPU.
 
     python benchmarks/students.py base=runs/teacher 6-2=distilled/6-2 --source test.en \
         --reference test.de --out students.png
@@ -35,12 +35,12 @@ from dragoman.inspection.plotting import TEXT_COLOUR, check_format, save_figure,
 COLOURS = ("#2563eb", "#d97706", "#059669", "#dc2626", "#7c3aed", "#0891b2", "#be185d", "#4d7c0f")
 MARKERS = "osD^v"
 WARM_UP = 20
-"""Sentences translated before the clock starts."""
+"""How many sentences are translated before the clock starts."""
 
 
 @dataclass
-class Measured:
-    """What a model did with one beam."""
+class ModelSpeed:
+    """Hold what was measured of a model with one beam."""
 
     name: str
     layers: str
@@ -49,12 +49,12 @@ class Measured:
     bleu: float = 0.0
     signature: str = ""
     words: int = 0
-    """Of its translations, between spaces."""
+    """Counts the words of its translations."""
     seconds: list[float] = field(default_factory=list)
-    """Of each round."""
+    """Holds the time of each round."""
 
     def sentences_per_second(self, sentences: int) -> tuple[float, float, float]:
-        """Of the slowest, the median and the fastest round."""
+        """Return the speed of the slowest, the median and the fastest round."""
         worst, best = max(self.seconds), min(self.seconds)
         return sentences / worst, sentences / statistics.median(self.seconds), sentences / best
 
@@ -65,15 +65,15 @@ def measure(
     references: Sequence[str],
     beams: Sequence[int | None],
     rounds: int,
-) -> list[Measured]:
-    """Every model with every beam, a turn each in every round."""
+) -> list[ModelSpeed]:
+    """Time every model with every beam, each once in every round."""
     turns = []
     for name, translator in models.items():
         config = translator.config
         layers = f"{config.model.encoder_layers}-{config.model.decoder_layers}"
         count = sum(weights.numel() for weights in translator.model.parameters())
         for beam in dict.fromkeys(beam or config.search.beam for beam in beams):
-            turns.append((translator, Measured(name, layers, count, beam)))
+            turns.append((translator, ModelSpeed(name, layers, count, beam)))
             translator.translate(sources[:WARM_UP], beam=beam, align=False)
     for number in range(rounds):
         for translator, found in turns:
@@ -88,8 +88,8 @@ def measure(
     return [found for _, found in turns]
 
 
-def table(measured: Sequence[Measured], sentences: int) -> str:
-    """The figures in Markdown; the first row is what the others are compared with."""
+def markdown_table(measured: Sequence[ModelSpeed], sentences: int) -> str:
+    """Return the figures in Markdown; the others are compared with the first row."""
     rows = [
         "| model | layers | parameters | beam | BLEU | sentences/s | words/s | times the first |",
         "|---|---|---|---|---|---|---|---|",
@@ -105,8 +105,8 @@ def table(measured: Sequence[Measured], sentences: int) -> str:
     return "\n".join(rows)
 
 
-def draw(measured: Sequence[Measured], sentences: int, path: Path, title: str) -> None:
-    """BLEU over speed: a colour for each model, a shape for each beam."""
+def draw(measured: Sequence[ModelSpeed], sentences: int, path: Path, title: str) -> None:
+    """Draw BLEU over speed, with a colour for each model and a shape for each beam."""
     from matplotlib.figure import Figure
     from matplotlib.ticker import FixedLocator, NullLocator, ScalarFormatter
 
@@ -147,7 +147,7 @@ def draw(measured: Sequence[Measured], sentences: int, path: Path, title: str) -
 
 
 def main() -> None:
-    """Measure, print, draw."""
+    """Measure, print and draw."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("models", nargs="+", metavar="NAME=MODEL", help="the first is the measure")
     parser.add_argument("--source", type=Path, required=True)
@@ -170,7 +170,7 @@ def main() -> None:
         named[name] = load(place, device=options.device)
     sources, references = (list(open_text(p)) for p in (options.source, options.reference))
     measured = measure(named, sources, references, options.beam or [None], options.rounds)
-    print(table(measured, len(sources)))
+    print(markdown_table(measured, len(sources)))
     threads = "1 thread" if options.threads == 1 else f"{options.threads} threads"
     print(f"\n{len(sources):,} sentences, {threads}, {measured[0].signature}")
     default = f"{len(sources):,} sentences of {options.source.name}, {options.device}, {threads}"

@@ -229,7 +229,9 @@ def test_the_small_files_of_a_finished_trial_are_enough_anywhere(
     monkeypatch.setattr(sweep.subprocess, "Popen", no_child)
     found = sweep.run_sweep(trials, data, there, print_message=print)
     moved = [
-        dataclasses.replace(each, run_directory=there / each.name, model=there / each.name / "model")
+        dataclasses.replace(
+            each, run_directory=there / each.name, model=there / each.name / "model"
+        )
         for each in swept
     ]
     assert found == moved

@@ -155,7 +155,10 @@ def test_missing_sections_are_named_in_one_line_with_the_licence(
     command: Command, tmp_path: Path
 ) -> None:
     lay_out(tmp_path / "wsj", "{0}/a.mrg", [s for s in SECTIONS if s not in ("07", "23")])
-    for place, missing in ((tmp_path / "wsj", "section 07, 23 not found;"), (tmp_path / "no", "no such dir")):
+    for place, missing in (
+        (tmp_path / "wsj", "section 07, 23 not found;"),
+        (tmp_path / "no", "no such dir"),
+    ):
         found = command("paper", "table4", "--wsj", place, "--out", tmp_path / "out")
         assert (found.status, found.err.count("\n")) == (2, 1)
         assert missing in found.err

@@ -10,7 +10,7 @@ from typing import Any, Final, Self
 
 import numpy as np
 
-from dragoman.data.readers.text_files import open_text
+from dragoman.data.readers.parallel import open_text
 from dragoman.errors import DataError
 from dragoman.evaluation.bracket_f1 import clean_trees
 from dragoman.evaluation.significance import bootstrap_samples

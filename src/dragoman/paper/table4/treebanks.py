@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
 
-from dragoman.data.readers.text_files import open_text
+from dragoman.data.readers.parallel import open_text
 from dragoman.errors import ConfigError, DataError
 from dragoman.evaluation.bracket_f1 import clean_trees
 from dragoman.trees.bracketing import write_tree
