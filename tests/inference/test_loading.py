@@ -20,13 +20,14 @@ from dragoman.inference import loading
 from dragoman.inference.cpu import kernel_library
 from dragoman.inference.loading import describe_cpu_path
 
+from ..kernel import needs_kernel
+
 ADVICE = (
     "so PyTorch computes on the CPU, about 7 times slower; install a C compiler and run: "
     "pip install --force-reinstall --no-deps dragoman"
 )
 MISSING = f"the compiled kernel is missing, {ADVICE}"
 LIBRARY = kernel_library._find_library()
-needs_kernel = pytest.mark.skipif(LIBRARY is None, reason="the kernel is not compiled")
 
 
 def forget() -> None:

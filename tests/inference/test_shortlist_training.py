@@ -18,7 +18,6 @@ from dragoman.data.prepare import Prepared
 from dragoman.data.store import Store, StoreWriter
 from dragoman.errors import ConfigError, DataError, ModelError
 from dragoman.inference import shortlist_training
-from dragoman.inference.cpu import kernel_library
 from dragoman.inference.cpu.shortlist import SHORTLIST_FILE
 from dragoman.inference.shortlist_training import (
     Lexicon,
@@ -30,15 +29,11 @@ from dragoman.model_directory import open_model
 from dragoman.system.mapped_safetensors import MappedSafetensors
 from dragoman.text.tokenizer import Tokenizer
 
+from ..kernel import needs_kernel
 from ..shortlist_helpers import give_shortlist
 
 WORDS = 40
 """Source pieces 4 … 43; the piece s is translated by s + 100, beside pieces 200 … 202."""
-
-compiled = pytest.mark.skipif(
-    kernel_library.load_kernel() is None,
-    reason="the kernel is not compiled",
-)
 
 
 def silent(stage: str, done: int, total: int | None) -> None:
@@ -116,7 +111,7 @@ def listed(model: Path) -> Path:
     return model
 
 
-@compiled
+@needs_kernel
 def test_a_shortlist_of_all_pieces_translates_as_none(listed: Path) -> None:
     lines = ["the old dog sees", "a", "red blue big small tree", ""]
     with_it = dragoman.load(listed, device="cpu", shortlist=True).translate(lines)
@@ -124,13 +119,13 @@ def test_a_shortlist_of_all_pieces_translates_as_none(listed: Path) -> None:
     assert [one.text for one in with_it] == [one.text for one in without]
 
 
-@compiled
+@needs_kernel
 def test_a_model_without_a_shortlist_says_how_to_make_one(model: Path) -> None:
     with pytest.raises(ModelError, match="has no shortlist; make one with: dragoman shortlist"):
         dragoman.load(model, device="cpu", shortlist=True)
 
 
-@compiled
+@needs_kernel
 def test_a_shortlist_of_other_pieces_is_refused(listed: Path) -> None:
     file = listed / SHORTLIST_FILE
     about = MappedSafetensors(file).metadata
@@ -139,7 +134,7 @@ def test_a_shortlist_of_other_pieces_is_refused(listed: Path) -> None:
         dragoman.load(listed, device="cpu", shortlist=True)
 
 
-@compiled
+@needs_kernel
 @pytest.mark.parametrize(
     ("name", "value"),
     [
@@ -159,7 +154,7 @@ def test_numbers_that_lead_nowhere_are_refused(listed: Path, name: str, value: l
         dragoman.load(listed, device="cpu", shortlist=True)
 
 
-@compiled
+@needs_kernel
 @pytest.mark.parametrize("content", [b"", b"no safetensors", None])
 def test_a_damaged_shortlist_is_refused(listed: Path, content: bytes | None) -> None:
     file = listed / SHORTLIST_FILE
@@ -176,7 +171,7 @@ def test_float32_takes_no_shortlist(listed: Path) -> None:
         dragoman.load(listed, device="cpu", precision="float32", shortlist=True)
 
 
-@compiled
+@needs_kernel
 def test_the_command_makes_one_tries_it_and_it_is_used(
     model: Path, prepared: Prepared, tmp_path: Path, command: Callable[..., Any]
 ) -> None:
@@ -196,7 +191,7 @@ def test_the_command_makes_one_tries_it_and_it_is_used(
     assert used.out.strip()
 
 
-@compiled
+@needs_kernel
 def test_the_command_takes_files_too(
     model: Path, prepared: Prepared, tmp_path: Path, command: Callable[..., Any]
 ) -> None:
@@ -209,7 +204,7 @@ def test_the_command_takes_files_too(
     assert "greedy: of " in made.out
 
 
-@compiled
+@needs_kernel
 def test_a_corpus_of_other_pieces_is_refused(model: Path, prepared: Prepared) -> None:
     loaded = open_model(model)
     form = "nfkc" if prepared.tokenizer.normalization == "nfc" else "nfc"

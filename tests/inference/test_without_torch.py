@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from dragoman.inference.cpu import kernel_library, write_int8_file
+from dragoman.inference.cpu import write_int8_file
 from dragoman.model_directory import open_model
 
-pytestmark = pytest.mark.skipif(
-    kernel_library.load_kernel() is None, reason="the kernel is not compiled"
-)
+from ..kernel import needs_kernel
+
+pytestmark = needs_kernel
 
 API = """
 import sys
@@ -108,7 +108,7 @@ def test_the_command_translates_without_it(
 def test_weights_are_rounded_without_it(plain: Path, tmp_path: Path) -> None:
     assert imported(API.format(call='translator.translate("dog")'), plain, "cpu") == "nothing"
     copy = shutil.copytree(plain, tmp_path / "model")
-    assert imported(COMMAND, "write_int8_file", copy) == "nothing"
+    assert imported(COMMAND, "quantize", copy) == "nothing"
 
 
 LATER = """

@@ -8,17 +8,16 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from dragoman.inference.cpu import CpuEngine, kernel_library
+from dragoman.inference.cpu import CpuEngine
 from dragoman.inference.cpu.continuous_batching import ContinuousBatchingEngine
 from dragoman.inference.cpu.shortlist import Shortlist
 from dragoman.search import SearchOptions
 from dragoman.text.special_tokens import EOS, FIRST_PIECE
 
+from ...kernel import needs_kernel
 from .small_models import BASE, VOCABULARY, engine, made
 
-pytestmark = pytest.mark.skipif(
-    kernel_library.load_kernel() is None, reason="the kernel is not compiled"
-)
+pytestmark = needs_kernel
 
 
 def sources(count: int, longest: int = 20, seed: int = 0) -> list[list[int]]:

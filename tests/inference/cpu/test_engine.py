@@ -20,11 +20,10 @@ from dragoman.search import SearchOptions, search
 from dragoman.search.batching import source_rows
 from dragoman.text.special_tokens import EOS, FIRST_PIECE
 
+from ...kernel import needs_kernel
 from .small_models import BASE, VOCABULARY, arrays, engine, in_int8, made
 
-pytestmark = pytest.mark.skipif(
-    kernel_library.load_kernel() is None, reason="the kernel is not compiled"
-)
+pytestmark = needs_kernel
 
 KINDS: dict[str, dict[str, Any]] = {
     "pre-norm": {},

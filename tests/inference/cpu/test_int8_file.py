@@ -16,13 +16,13 @@ from safetensors.torch import load_file, save_file
 from dragoman.config import load_preset
 from dragoman.errors import ConfigError, ModelError
 from dragoman.inference import Translator, load
-from dragoman.inference.cpu import INT8_FILE, kernel_library, write_int8_file
+from dragoman.inference.cpu import INT8_FILE, write_int8_file
 from dragoman.inference.cpu.quantization import CACHE_LINE
 from dragoman.model_directory import load_model, open_model
 
-pytestmark = pytest.mark.skipif(
-    kernel_library.load_kernel() is None, reason="the kernel is not compiled"
-)
+from ...kernel import needs_kernel
+
+pytestmark = needs_kernel
 
 LINES = ["the old dog sees", "a", "red blue big small tree", ""]
 

@@ -13,7 +13,7 @@ import dragoman
 from dragoman.data.prepare import Prepared, prepare
 from dragoman.data.readers.parallel import open_parallel_corpus
 from dragoman.errors import ConfigError, ModelError
-from dragoman.inference.cpu import CpuEngine, kernel_library
+from dragoman.inference.cpu import CpuEngine
 from dragoman.inference.cpu.search import SearchJob
 from dragoman.inference.cpu.speculative_decoding import SpeculativeSearch
 from dragoman.inference.cpu.tree_grammar import AllowedPieces, Ints
@@ -24,11 +24,10 @@ from dragoman.search import Hypothesis, SearchOptions
 from dragoman.text.special_tokens import FIRST_PIECE
 
 from ...conftest import Result, reversals, write_pairs
+from ...kernel import needs_kernel
 from .small_models import BASE, VOCABULARY, engine, made
 
-pytestmark = pytest.mark.skipif(
-    kernel_library.load_kernel() is None, reason="the kernel is not compiled"
-)
+pytestmark = needs_kernel
 
 SMALL = replace(BASE, encoder_layers=1, decoder_layers=1, d_model=16, d_ff=32)
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from dragoman.config import Config
 from dragoman.errors import ConfigError
-from dragoman.inference.cpu import INT8_FILE, kernel_library, write_int8_file
+from dragoman.inference.cpu import INT8_FILE, write_int8_file
 from dragoman.inference.cpu.tree_grammar import TreeGrammar
 from dragoman.inference.parser import Parse, Parser, load_parser
 from dragoman.model_directory import load_model, save_model
@@ -32,11 +32,10 @@ from dragoman.trees.linearization import END, LINEARISATIONS, WORD, Actions, get
 from dragoman.trees.tree import leaves
 from dragoman.trees.tree_tokenizer import TreeTokenizer
 
+from ...kernel import needs_kernel
 from .small_models import BASE, VOCABULARY, engine, in_int8, made
 
-pytestmark = pytest.mark.skipif(
-    kernel_library.load_kernel() is None, reason="the kernel is not compiled"
-)
+pytestmark = needs_kernel
 
 ORDERS = list(LINEARISATIONS)
 ANNOUNCEMENTS = 7

@@ -18,7 +18,7 @@ import dragoman
 from dragoman.config import Config
 from dragoman.errors import ConfigError
 from dragoman.inference import Translator
-from dragoman.inference.cpu import CpuEngine, kernel_library
+from dragoman.inference.cpu import CpuEngine
 from dragoman.inference.gpu import GpuEngine
 from dragoman.inference.gpu.cuda_graphs import GraphRunner
 from dragoman.inference.parser import Parse, Parser, load_parser
@@ -33,6 +33,7 @@ from dragoman.trees.tree import leaves
 from dragoman.trees.tree_tokenizer import TreeTokenizer
 
 from ...conftest import reversals
+from ...kernel import needs_kernel
 
 LINES = ["the old dog sees", "a", "", "red blue big small tree", "the cat eats the old house"]
 SENTENCES = [["a", "dog"], ["the", "old", "dog", "sees", "it", "."], [], ["the"] * 30]
@@ -206,7 +207,7 @@ def test_windows_are_as_engines_want_them() -> None:
     assert GpuEngine.window == 20_000
 
 
-@pytest.mark.skipif(kernel_library.load_kernel() is None, reason="the kernel is not compiled")
+@needs_kernel
 def test_on_a_cpu_neither_pytorch_nor_triton_is_imported(trained: Path) -> None:
     script = (
         "import sys, dragoman; t = dragoman.load(sys.argv[1], device='cpu');"
@@ -216,7 +217,7 @@ def test_on_a_cpu_neither_pytorch_nor_triton_is_imported(trained: Path) -> None:
     subprocess.run([sys.executable, "-c", script, str(trained)], check=True)
 
 
-@pytest.mark.skipif(kernel_library.load_kernel() is None, reason="the kernel is not compiled")
+@needs_kernel
 def test_a_cpu_keeps_its_engine(trained: Path) -> None:
     translator: Translator = dragoman.load(trained, device="cpu")
     assert isinstance(translator._engine, CpuEngine)
