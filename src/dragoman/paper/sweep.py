@@ -9,7 +9,6 @@ checkpoints.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import shutil
@@ -31,6 +30,7 @@ from dragoman.paper.result_cache import corpus_fingerprint
 from dragoman.system.atomic_files import atomic_write, explain_os_errors
 from dragoman.system.cores import available_cores
 from dragoman.system.signals import SignalCatcher
+from dragoman.workflows.stages import exclusive_lock
 
 __all__ = ["PrintMessage", "Trial", "TrialResult", "run_sweep"]
 
@@ -235,15 +235,12 @@ class _Sweep:
 @contextmanager
 def _lock_directory(out: Path) -> Iterator[int]:
     """Lock the directory with a file that the runs hold, too: it is locked while any lives."""
-    out.mkdir(parents=True, exist_ok=True)
-    with (out / ".lock").open("wb") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+    with exclusive_lock(out / ".lock", wait=False) as file:
+        if file is None:
             raise TrainingError(
                 f"{out}: another sweep, or a run that one has left behind, is still working here; "
                 "wait until it ends"
-            ) from None
+            )
         yield file.fileno()
 
 
