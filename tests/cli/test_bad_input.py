@@ -18,7 +18,7 @@ from safetensors.torch import save_file
 
 from dragoman.config import Config
 from dragoman.data.prepare import Prepared
-from dragoman.system.atomic_files import TEMPORARY
+from dragoman.system.atomic_files import TEMPORARY_PREFIX
 from dragoman.training.checkpoints.checkpoint import Checkpoint, checkpoint_path, list_checkpoints
 
 from ..conftest import Result, reversals, write_pairs
@@ -113,7 +113,7 @@ def test_a_corpus_that_cannot_be_read_is_refused(
     result = command(*verb.split(), *files, "--out", out, *preset)
     assert refusal(result).startswith(message.format(en=files[0], de=files[1]))
     assert not out.exists() or list(out.iterdir()) == []
-    assert not list(tmp_path.rglob(f"{TEMPORARY}*"))
+    assert not list(tmp_path.rglob(f"{TEMPORARY_PREFIX}*"))
 
 
 def test_a_vocabulary_the_corpus_cannot_fill_is_refused_and_leaves_no_run(
@@ -140,7 +140,7 @@ def test_a_validation_set_that_cannot_be_read_is_refused(
     result = command("prepare", *files, "--valid", *dev, "--out", out, *preset)
     assert refusal(result).startswith(message.format(en=dev[0], de=dev[1]))
     assert not out.exists()
-    assert not list(tmp_path.rglob(f"{TEMPORARY}*"))
+    assert not list(tmp_path.rglob(f"{TEMPORARY_PREFIX}*"))
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
@@ -232,7 +232,7 @@ def test_an_impossible_config_is_refused(
         pytest.skip("possible here")
     result = command("train", *files, "--out", tmp_path / "run", *preset, "--set", assignment)
     assert refusal(result).startswith(message)
-    assert not list(tmp_path.rglob(f"{TEMPORARY}*"))
+    assert not list(tmp_path.rglob(f"{TEMPORARY_PREFIX}*"))
     assert not (tmp_path / "run/config.toml").exists()
 
 
@@ -392,9 +392,9 @@ def test_a_full_disk_is_said_at_once_and_loses_nothing(
         f"{checkpoint_path(run, step)}: no space left on device; " for step in range(saved + 1, 9)
     ]
     said = [f"{line}the run goes on, {newest}" for line in full[:-1]]
-    said += [f"dragoman: {full[-1]}{newest}; mend this, then: dragoman train --resume {run}"]
+    said += [f"dragoman: {full[-1]}{newest}; fix this, then: dragoman train --resume {run}"]
     assert (result.status, result.err.splitlines()) == (2, said)
-    assert not list(run.rglob(f"{TEMPORARY}*"))
+    assert not list(run.rglob(f"{TEMPORARY_PREFIX}*"))
     before = snapshot(run / "checkpoints")
 
     # Still full: the same lines, and everything is still there.
@@ -405,7 +405,7 @@ def test_a_full_disk_is_said_at_once_and_loses_nothing(
     assert command("train", "--resume", run, "--quiet").status == 0
     whole = tmp_path / "whole"
     assert command("train", prepared.path, "--out", whole, *options).status == 0
-    ends = [Checkpoint(checkpoint_path(r, 8)).shards.all() for r in (run, whole)]
+    ends = [Checkpoint(checkpoint_path(r, 8)).shards.read_all() for r in (run, whole)]
     assert all(torch.equal(ends[0][name], ends[1][name]) for name in ends[0])
     after = snapshot(run / "checkpoints")
     assert {name: after[name] for name in before} == before

@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from dragoman.errors import ConfigError
-from dragoman.inference import device
-from dragoman.inference.device import choose_device
+from dragoman.inference import loading
+from dragoman.inference.loading import choose_device
 
 LOADABLE = {"win32": "kernel32.dll", "darwin": "libSystem.dylib"}.get(sys.platform, "libc.so.6")
 
@@ -24,9 +24,9 @@ def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     version(package, cuda="'13.0'", hip=None)
     spec = ModuleSpec("torch", None, origin=str(package / "__init__.py"))
     monkeypatch.delitem(sys.modules, "torch")
-    monkeypatch.setattr(device, "find_spec", lambda name: spec if name == "torch" else None)
-    monkeypatch.setattr(device, "CUDA_DRIVER", "no-such-library.so.1")
-    monkeypatch.setattr(device, "DRIVER_FILES", (str(tmp_path / "driver"),))
+    monkeypatch.setattr(loading, "find_spec", lambda name: spec if name == "torch" else None)
+    monkeypatch.setattr(loading, "CUDA_DRIVER", "no-such-library.so.1")
+    monkeypatch.setattr(loading, "DRIVER_FILES", (str(tmp_path / "driver"),))
     return package
 
 
@@ -38,7 +38,7 @@ def version(package: Path, **built: str | None) -> None:
 
 def asks() -> bool:
     """Whether PyTorch would be asked."""
-    return device._may_have_gpu()
+    return loading._may_have_gpu()
 
 
 def test_without_a_driver_there_is_no_gpu(machine: Path) -> None:
@@ -50,7 +50,7 @@ def test_without_a_driver_there_is_no_gpu(machine: Path) -> None:
 def test_where_the_drivers_library_is_pytorch_is_asked(
     machine: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(device, "CUDA_DRIVER", LOADABLE)
+    monkeypatch.setattr(loading, "CUDA_DRIVER", LOADABLE)
     assert asks()
 
 
@@ -60,7 +60,7 @@ def test_where_the_driver_runs_pytorch_is_asked(machine: Path) -> None:
 
 
 def test_a_pytorch_for_cpus_is_not_asked(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(device, "CUDA_DRIVER", LOADABLE)
+    monkeypatch.setattr(loading, "CUDA_DRIVER", LOADABLE)
     version(machine, cuda=None, hip=None)
     assert not asks()
 
@@ -74,7 +74,7 @@ def test_a_pytorch_for_amd_is_asked(machine: Path) -> None:
 def test_where_it_says_not_what_it_is_built_for_it_is_asked(
     text: str, machine: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(device, "CUDA_DRIVER", LOADABLE)
+    monkeypatch.setattr(loading, "CUDA_DRIVER", LOADABLE)
     (machine / "version.py").write_text(text, encoding="utf-8")
     assert asks()
     (machine / "version.py").unlink()
@@ -84,8 +84,8 @@ def test_where_it_says_not_what_it_is_built_for_it_is_asked(
 def test_where_there_is_no_pytorch_there_is_no_gpu(
     machine: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(device, "CUDA_DRIVER", LOADABLE)
-    monkeypatch.setattr(device, "find_spec", lambda name: None)
+    monkeypatch.setattr(loading, "CUDA_DRIVER", LOADABLE)
+    monkeypatch.setattr(loading, "find_spec", lambda name: None)
     assert choose_device("auto") == "cpu"
 
 

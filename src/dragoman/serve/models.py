@@ -10,8 +10,7 @@ from dragoman.config import Config
 from dragoman.errors import ConfigError
 from dragoman.inference import Translator
 from dragoman.inference.cpu import CpuEngine
-from dragoman.inference.device import choose_device
-from dragoman.inference.loading import attach_shortlist, load_for_inference
+from dragoman.inference.loading import attach_shortlist, choose_device, load_for_inference
 from dragoman.inference.parser import Parser
 from dragoman.serve.batcher import BatchedEngine, Batcher
 from dragoman.serve.errors import ServiceError

@@ -14,19 +14,30 @@ from threading import Event, Lock
 from typing import Any, Final
 
 from dragoman.config import ModelConfig
+from dragoman.errors import ModelError
 from dragoman.inference.cpu.kernel_library import bind_model, why_no_kernel
-from dragoman.inference.cpu.quantization import PackedWeights, Weights, pack_weights
+from dragoman.inference.cpu.quantization import (
+    PackedWeights,
+    Weights,
+    find_int8_file,
+    how_to_make_again,
+    pack_model,
+    pack_weights,
+    read_int8_file,
+)
 from dragoman.inference.cpu.search import BatchSearch, BeamSearch, GreedySearch, SearchJob
 from dragoman.inference.cpu.shortlist import Shortlist, ShortlistProjection
 from dragoman.inference.cpu.speculative_decoding import SpeculativeSearch
 from dragoman.inference.cpu.tree_grammar import AllowedPieces, TreeGrammar
 from dragoman.inference.engine import DEFAULT_WINDOW, Engine, output_limits
+from dragoman.model_directory import LoadedModel
 from dragoman.models.support import unsupported
 from dragoman.search.options import Hypothesis, SearchOptions, fallback_hypothesis, refuse_nan
 from dragoman.system.cores import available_cores
 from dragoman.trees.grammar import SentencesToParse
 
-__all__ = ["WORKER_ROWS", "CpuEngine", "deal_sentences", "why_no_cpu_engine"]
+__all__ = ["WORKER_ROWS", "CpuEngine", "deal_sentences", "open_cpu_engine", "why_no_cpu_engine"]
+
 
 WORKER_ROWS: Final = 96
 """A worker extends so many hypotheses at a time."""
@@ -156,6 +167,19 @@ def deal_sentences(order: Sequence[int], workers: int, slots: int) -> list[int]:
     """Deal out what each worker begins with, lest one have all the long ones; then the rest."""
     first = workers * slots
     return [*(i for w in range(workers) for i in order[w:first:workers]), *order[first:]]
+
+
+def open_cpu_engine(loaded: LoadedModel) -> CpuEngine:
+    """Return the engine of a model: from its int8 file, or else packed from its weights now."""
+    config, targets = loaded.config.model, loaded.tokenizer.sizes[1]
+    file = find_int8_file(loaded.path)
+    if file is None:
+        return CpuEngine(pack_model(loaded), config, targets)
+    packed = read_int8_file(file)
+    try:
+        return CpuEngine(packed, config, targets)
+    except ModelError as error:
+        raise ModelError(f"{file}: {error}; {how_to_make_again(file)}") from None
 
 
 class _SentenceQueue:

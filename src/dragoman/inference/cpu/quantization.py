@@ -1,29 +1,45 @@
-"""How weights are rounded to int8, and packed in the order in which the kernel reads them.
+"""How weights are rounded to int8, packed in the order of the kernel, and kept in a file.
 
 Each output of a matrix has its own scale, max |w| / 127. The kernel takes 64 outputs at a time and
-of these 4 inputs at a time: [N / 64][K / 4][64][4].
+of these 4 inputs at a time: [N / 64][K / 4][64][4]. The file of int8 weights beside a model's own
+holds them packed, and the engine uses them where they lie in the page cache.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from safetensors.numpy import save
 
 from dragoman.config import ModelConfig
+from dragoman.errors import ConfigError, ModelError
+from dragoman.model_directory import LoadedModel
+from dragoman.models.support import unsupported
+from dragoman.system.atomic_files import atomic_write
+from dragoman.system.mapped_safetensors import MappedSafetensors
 
 __all__ = [
     "CACHE_LINE",
+    "INT8_FILE",
     "OUTPUT_BLOCK",
     "PADDING_SCORE",
     "PackedWeights",
     "Weights",
     "empty_aligned",
     "expected_shapes",
+    "find_int8_file",
+    "how_to_make_again",
+    "pack_model",
     "pack_weights",
+    "read_int8_file",
+    "write_int8_file",
 ]
+
 
 OUTPUT_BLOCK: Final = 64
 """The kernel computes so many outputs at a time."""
@@ -178,3 +194,66 @@ def expected_shapes(config: ModelConfig, vocabulary: int) -> dict[str, tuple[int
     if config.output_bias:
         found["projection_bias"] = (vocabulary,)
     return found
+
+
+INT8_FILE: Final = "int8.safetensors"
+LAYOUT: Final = "1"
+"""This changes with the order in which the kernel reads weights."""
+
+
+def write_int8_file(loaded: LoadedModel) -> Path:
+    """Write a model's int8 weights into its directory, and return the file."""
+    if reason := unsupported(loaded.config.model, "cpu engine"):
+        raise ConfigError(
+            f"{loaded.path}: the CPU engine does not support {reason}; PyTorch runs this model"
+        )
+    metadata = {"layout": LAYOUT, "card": _hash_card(loaded.path)}
+    file = loaded.path / INT8_FILE
+    atomic_write(file, _serialize(pack_model(loaded), metadata))
+    return file
+
+
+def _serialize(packed: PackedWeights, metadata: dict[str, str]) -> bytes:
+    """Return a file whose weights begin where cache lines do, for they are used where they lie."""
+    header = int.from_bytes(save(packed, metadata | {"padding": ""})[:8], "little")
+    return save(packed, metadata | {"padding": " " * (-(8 + header) % CACHE_LINE)})
+
+
+def find_int8_file(directory: Path) -> Path | None:
+    """Return the int8 weights in a model's directory, if there are any."""
+    file = directory / INT8_FILE
+    return file if file.exists() else None
+
+
+def pack_model(loaded: LoadedModel) -> PackedWeights:
+    """Pack a model's weights one after another from their file; refuse those of another model."""
+    weights = MappedSafetensors(loaded.weights_file)
+    vocabulary, targets = loaded.tokenizer.sizes
+    wanted = expected_shapes(loaded.config.model, vocabulary)
+    if weights.shapes != wanted:
+        from dragoman.models.weights import check_shapes
+
+        check_shapes(weights.shapes, wanted, where=str(loaded.weights_file))
+    return pack_weights(weights, loaded.config.model, targets)
+
+
+def read_int8_file(file: Path) -> PackedWeights:
+    """Map the packed weights of an int8 file; refuse one that is damaged or of another model."""
+    try:
+        mapped = MappedSafetensors(file)
+        if mapped.metadata.get("layout") != LAYOUT:
+            raise ModelError(f"{file}: written by another version of Dragoman")
+        if mapped.metadata.get("card") != _hash_card(file.parent):
+            raise ModelError(f"{file}: does not belong to the model beside it")
+        return mapped.map_all()
+    except ModelError as error:
+        raise ModelError(f"{error}; {how_to_make_again(file)}") from None
+
+
+def how_to_make_again(file: Path) -> str:
+    """Return the advice that errors about an int8 file end with."""
+    return f"make it again with: dragoman quantize {file.parent}"
+
+
+def _hash_card(directory: Path) -> str:
+    return hashlib.sha256((directory / "card.json").read_bytes()).hexdigest()
