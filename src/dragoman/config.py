@@ -24,21 +24,6 @@ from typing import Any, Literal, Self
 
 from dragoman.errors import ConfigError
 
-__all__ = [
-    "Config",
-    "DataConfig",
-    "ModelConfig",
-    "SearchConfig",
-    "TokenizerConfig",
-    "TrainingConfig",
-    "TreesConfig",
-    "explain",
-    "load_preset",
-    "preset_names",
-    "preset_paper_figures",
-    "preset_title",
-]
-
 
 def _require(condition: bool, message: str) -> None:
     if not condition:

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
     from dragoman.models import Model
 
-__all__ = ["LoadedModel", "load_model", "open_model", "save_model"]
 
 FORMAT = 1
 """The version of this layout; a reader refuses directories of a higher one."""

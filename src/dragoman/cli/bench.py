@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from dragoman.bench.translation.systems import System
     from dragoman.model_directory import LoadedModel
 
-__all__ = ["bench_train", "bench_translate"]
-
 
 def bench_train(
     preset: Preset = "base",

@@ -20,19 +20,6 @@ if TYPE_CHECKING:
     from dragoman.inference import Translator
     from dragoman.inference.parser import Parser
 
-__all__ = [
-    "format_value",
-    "load_parser",
-    "load_system",
-    "load_translator",
-    "message_printer",
-    "print_message",
-    "print_result",
-    "progress_counter",
-    "read_config",
-    "read_lines",
-]
-
 
 def read_config(
     preset: str | None,

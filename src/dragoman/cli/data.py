@@ -23,13 +23,6 @@ from dragoman.cli.options import (
 )
 from dragoman.errors import DataError
 
-__all__ = [
-    "doctor",
-    "prepare",
-    "tokenizer_app",
-]
-
-
 tokenizer_app = typer.Typer(
     help="Train a tokeniser, or use one.", no_args_is_help=True, rich_markup_mode=None
 )

@@ -11,10 +11,6 @@ from dragoman.cli.console import load_parser, load_system, load_translator, prin
 from dragoman.cli.options import Device, Json, With
 from dragoman.errors import ConfigError
 
-__all__ = [
-    "evaluate",
-]
-
 
 def evaluate(
     model: Annotated[

@@ -11,11 +11,6 @@ from dragoman.cli.console import load_translator, print_result
 from dragoman.cli.options import Device, Model
 from dragoman.errors import ConfigError
 
-__all__ = [
-    "inspect",
-    "plot",
-]
-
 
 def inspect(
     model: Model,

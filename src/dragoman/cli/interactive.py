@@ -14,7 +14,6 @@ from dragoman.errors import ConfigError, DragomanError
 if TYPE_CHECKING:
     from dragoman.inference import Translation, Translator
 
-__all__ = ["Session", "history_file", "persistent_history", "run_prompt"]
 
 HISTORY_LINES: Final = 1000
 """Lines of history."""

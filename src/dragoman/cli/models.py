@@ -26,14 +26,6 @@ if TYPE_CHECKING:
     from dragoman.inference.shortlist_training import ShortlistComparison
     from dragoman.model_directory import LoadedModel
 
-__all__ = [
-    "export",
-    "import_model",
-    "info",
-    "quantize",
-    "shortlist",
-]
-
 
 def info(
     path: Annotated[Path, typer.Argument(help="A model, a run or a prepared directory.")],

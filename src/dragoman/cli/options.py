@@ -15,27 +15,6 @@ from dragoman.errors import ConfigError, DragomanError
 if TYPE_CHECKING:
     from dragoman.config import Config
 
-__all__ = [
-    "Add",
-    "Device",
-    "Files",
-    "Json",
-    "Languages",
-    "Model",
-    "PairedFilesCommand",
-    "Precision",
-    "Preset",
-    "Quiet",
-    "Set",
-    "Shortlist",
-    "Task",
-    "TaskPreset",
-    "Tokenized",
-    "Valid",
-    "Window",
-    "With",
-    "refuse_parsing",
-]
 
 Device = Annotated[str, typer.Option(help="cpu, cuda, or auto: the GPU if there is one.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]

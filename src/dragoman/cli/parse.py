@@ -17,10 +17,6 @@ from dragoman.errors import ConfigError
 if TYPE_CHECKING:
     from dragoman.inference.parser import Parse
 
-__all__ = [
-    "parse",
-]
-
 
 def parse(
     model: Annotated[Path, typer.Argument(help="A parser's directory, or a run's.")],

@@ -10,8 +10,6 @@ import typer
 from dragoman.cli.options import Device, Precision, Shortlist
 from dragoman.errors import ConfigError
 
-__all__ = ["serve"]
-
 
 def serve(
     models: Annotated[list[Path], typer.Argument(help="Directories of models or runs.")],

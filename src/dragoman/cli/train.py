@@ -11,13 +11,6 @@ from dragoman.cli.console import print_result, progress_counter, read_config
 from dragoman.cli.options import Json, Languages, Quiet, Set, Task, TaskPreset, Valid
 from dragoman.errors import ConfigError
 
-__all__ = [
-    "average",
-    "demo",
-    "presets",
-    "train",
-]
-
 
 def train(
     files: Annotated[

@@ -26,13 +26,6 @@ if TYPE_CHECKING:
     from dragoman.inference import Translator
     from dragoman.search import SamplingOptions
 
-__all__ = [
-    "alternatives",
-    "score",
-    "translate",
-    "translate_files",
-]
-
 
 def translate(
     model: Model,

@@ -14,11 +14,6 @@ from dragoman.cli.options import Json, Quiet, Set, Tokenized
 if TYPE_CHECKING:
     from dragoman.training.run import Outcome
 
-__all__ = [
-    "distill",
-    "selftrain",
-]
-
 
 class Result(Protocol):
     """The result of a workflow, which may have trained a model."""

@@ -14,8 +14,6 @@ import numpy.typing as npt
 from dragoman.config import DataConfig
 from dragoman.errors import ConfigError
 
-__all__ = ["EXAMPLES", "REASONS", "Cleaner", "CleaningReport", "HashSet", "Reason", "pair_hash"]
-
 Reason = Literal[
     "malformed",
     "empty",

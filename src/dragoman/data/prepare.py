@@ -33,8 +33,6 @@ from dragoman.system.process_pool import map_ahead
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.trees.tree_tokenizer import TreeTokenizer, load_tokenizer
 
-__all__ = ["Prepared", "prepare"]
-
 Ids: TypeAlias = npt.NDArray[np.unsignedinteger[Any]]
 
 _CHUNK_PAIRS: Final = 2000

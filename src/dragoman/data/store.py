@@ -21,8 +21,6 @@ import numpy.typing as npt
 from dragoman.errors import DataError
 from dragoman.system.atomic_files import atomic_write
 
-__all__ = ["Store", "StoreMeta", "StoreWriter"]
-
 Ids: TypeAlias = npt.NDArray[np.unsignedinteger[Any]]
 Lengths: TypeAlias = npt.NDArray[np.int64]
 

@@ -20,8 +20,6 @@ from dragoman.evaluation.significance import (
 )
 from dragoman.text.bleu import make_bleu
 
-__all__ = ["EDGES", "Bucket", "bleu_by_length"]
-
 EDGES: Final = (5, 10, 15, 20, 30, 40, 50, 60, 80)
 """The longest sentence of each bucket but the last, which has no limit."""
 MIN_SENTENCES: Final = 50

@@ -12,8 +12,6 @@ from dragoman.trees.cleaning import clean_tree
 from dragoman.trees.evalb import PREDICTED_TAGS, BracketScores, EvalbParameters, score_trees
 from dragoman.trees.tree import Tree, leaves
 
-__all__ = ["clean_trees", "evaluate_trees"]
-
 
 def clean_trees(lines: Iterable[str], name: str) -> list[Tree]:
     """Read and clean the trees of a test set, in which no tree may be without words."""

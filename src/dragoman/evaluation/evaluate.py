@@ -11,8 +11,6 @@ from dragoman.evaluation.perplexity import Perplexity, perplexity
 from dragoman.evaluation.significance import Comparison, compare
 from dragoman.inference import Translator
 
-__all__ = ["Evaluation", "evaluate"]
-
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:

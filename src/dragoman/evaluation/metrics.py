@@ -14,8 +14,6 @@ from dragoman.errors import ConfigError, DataError
 from dragoman.text.bleu import make_bleu
 from dragoman.text.languages import ter_counts_characters
 
-__all__ = ["METRICS", "Score", "Scores", "bleu", "check_counts", "make_metrics", "score"]
-
 METRICS: Final = ("bleu", "chrf", "ter")
 
 

@@ -17,8 +17,6 @@ from dragoman.errors import DataError
 from dragoman.models.api import Model
 from dragoman.search.batching import length_sorted_batches, source_rows, target_rows
 
-__all__ = ["Perplexity", "perplexity"]
-
 POSITIONS_AT_A_TIME = 1024
 """Logits of so many positions are in memory at once, however large the batch."""
 

@@ -19,16 +19,6 @@ from sacrebleu.metrics.base import Metric
 from dragoman.errors import ConfigError
 from dragoman.evaluation.metrics import METRICS, check_counts, make_metrics
 
-__all__ = [
-    "Comparison",
-    "Difference",
-    "bootstrap_samples",
-    "compare",
-    "p_value",
-    "score_statistics",
-    "sentence_statistics",
-]
-
 Floats = NDArray[np.float64]
 
 

@@ -14,8 +14,6 @@ from dragoman.models.attention import attention_modules, record_attention
 from dragoman.search.batching import source_rows, target_rows
 from dragoman.text.tokenizer import Tokenizer
 
-__all__ = ["attends_to_source", "last_layer_attention", "source_attention", "word_alignment"]
-
 
 def attends_to_source(model: Model) -> bool:
     """Return whether there is attention to the source, and so an alignment."""

@@ -20,8 +20,6 @@ from dragoman.search.beam import stable_topk
 from dragoman.text.special_tokens import BOS, EOS
 from dragoman.text.tokenizer import Tokenizer
 
-__all__ = ["find_alternatives"]
-
 MAX_WORD_PIECES: Final = 24
 """A word may have so many pieces."""
 MIN_END_PROBABILITY: Final = 0.1

@@ -12,8 +12,6 @@ from typing import Final, Protocol
 from dragoman.search.options import Hypothesis, SearchOptions, longest_output
 from dragoman.trees.grammar import SentencesToParse
 
-__all__ = ["DEFAULT_WINDOW", "Engine", "output_limits"]
-
 DEFAULT_WINDOW: Final = 2000
 """Lines are searched so many at a time where no engine asks for more."""
 

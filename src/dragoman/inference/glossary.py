@@ -21,13 +21,6 @@ from dragoman.errors import DataError
 from dragoman.inference.translation import Request, TranslateFunction, Translation
 from dragoman.text.word_boundaries import contains_phrase, is_word
 
-__all__ = [
-    "Glossary",
-    "GlossaryEntry",
-    "GlossaryTranslator",
-    "TermMatch",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class GlossaryEntry:

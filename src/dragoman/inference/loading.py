@@ -30,16 +30,6 @@ from dragoman.text.tokenizer import Tokenizer
 if TYPE_CHECKING:
     from dragoman.models import Model
 
-__all__ = [
-    "Precision",
-    "Predictor",
-    "attach_draft_model",
-    "attach_shortlist",
-    "choose_device",
-    "describe_cpu_path",
-    "load_for_inference",
-]
-
 
 Precision = Literal["auto", "int8", "float32"]
 """A model is computed in these numbers; int8 is for a CPU."""

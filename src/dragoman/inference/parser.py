@@ -20,8 +20,6 @@ from dragoman.trees.tree import Tree
 from dragoman.trees.tree_tokenizer import TreeTokenizer
 from dragoman.trees.word_tokenizer import split_words
 
-__all__ = ["Parse", "Parser", "load_parser"]
-
 
 @dataclass(frozen=True, slots=True)
 class Parse:

@@ -18,15 +18,6 @@ from dragoman.inference.translation import Request, TranslateFunction, Translati
 from dragoman.text.normalization import normalize
 from dragoman.text.word_boundaries import is_word
 
-__all__ = [
-    "ProtectedItem",
-    "ProtectedText",
-    "find_copied_words",
-    "protect_text",
-    "restore_text",
-    "translate_protected",
-]
-
 COMMON_NAMES: Final = (
     "Anna",
     "Peter",

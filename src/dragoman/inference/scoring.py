@@ -16,8 +16,6 @@ from dragoman.search.batching import length_sorted_batches, source_rows, target_
 from dragoman.search.options import length_penalty
 from dragoman.text.tokenizer import Tokenizer
 
-__all__ = ["score_pairs"]
-
 POSITIONS_AT_ONCE: Final = 1024
 """Log-probabilities of this many positions exist at once, however large the batch is."""
 

@@ -27,16 +27,6 @@ from dragoman.model_directory import LoadedModel
 from dragoman.search import Hypothesis, SearchOptions
 from dragoman.text.special_tokens import EOS, FIRST_PIECE
 
-__all__ = [
-    "Lexicon",
-    "ShortlistComparison",
-    "check_supports_shortlist",
-    "compare_with_shortlist",
-    "count_target_pieces",
-    "learn_lexicon",
-    "make_shortlist",
-]
-
 Ints: TypeAlias = NDArray[np.integer[Any]]
 Floats: TypeAlias = NDArray[np.floating[Any]]
 

@@ -42,8 +42,6 @@ from dragoman.system.memory import keep_freed_memory
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.word_boundaries import contains_phrase
 
-__all__ = ["TorchEngine"]
-
 
 class TorchEngine:
     """Compute with a model in PyTorch what the fast engines do not."""

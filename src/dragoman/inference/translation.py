@@ -8,16 +8,6 @@ from typing import Any
 
 from dragoman.search import SamplingOptions, SearchOptions
 
-__all__ = [
-    "Alternative",
-    "DecodingSettings",
-    "Request",
-    "ScoredTranslation",
-    "Segment",
-    "TranslateFunction",
-    "Translation",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Translation:

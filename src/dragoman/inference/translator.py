@@ -40,12 +40,6 @@ if TYPE_CHECKING:
     from dragoman.inference.torch_engine import TorchEngine
     from dragoman.inspection.saved_page import Inspection
 
-__all__ = [
-    "TranslationPipeline",
-    "Translator",
-    "load",
-]
-
 
 PhraseLists = Sequence[str] | Sequence[Sequence[str]]
 """Phrases are given for all texts; or, if they are lists themselves, for each."""

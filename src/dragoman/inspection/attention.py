@@ -30,15 +30,6 @@ from dragoman.search.batching import source_rows
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = [
-    "PARTS",
-    "Attention",
-    "Head",
-    "Part",
-    "compute_attention",
-    "disable_heads",
-    "draw_attention",
-]
 
 Part = Literal["encoder", "decoder", "cross"]
 PARTS: Final[tuple[Part, ...]] = ("encoder", "decoder", "cross")

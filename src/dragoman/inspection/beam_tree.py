@@ -23,8 +23,6 @@ from dragoman.search.beam import beam_search, stable_topk
 from dragoman.search.options import length_penalty
 from dragoman.text.special_tokens import EOS
 
-__all__ = ["BeamTree", "Branch", "build_beam_tree"]
-
 
 @dataclass(slots=True)
 class Branch:

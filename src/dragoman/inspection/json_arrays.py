@@ -8,8 +8,6 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
-__all__ = ["encode_exact", "encode_matrix", "encode_weights"]
-
 EXACT_COLUMNS: Final = 8
 """So many numbers of a row are sent exactly; the others only colour a picture."""
 COLOUR_QUANTILE: Final = 0.995

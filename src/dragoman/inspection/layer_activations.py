@@ -28,8 +28,6 @@ from dragoman.models.support import unsupported
 from dragoman.models.transformer import ResidualStream
 from dragoman.text.special_tokens import BOS, EOS
 
-__all__ = ["LayerActivations", "compute_activations", "count_layers"]
-
 NEXT_PIECES: Final = 8
 """So many of the likeliest next pieces are shown."""
 

@@ -16,7 +16,6 @@ from dragoman.system.atomic_files import atomic_write
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["TEXT_COLOUR", "check_format", "has_missing_glyphs", "save_figure", "style"]
 
 FORMATS: Final = (".png", ".svg", ".pdf")
 TEXT_COLOUR: Final = "#27303f"

@@ -22,8 +22,6 @@ from dragoman.inspection.layer_activations import compute_activations, count_lay
 from dragoman.inspection.sentence_pair import Inspectable
 from dragoman.system.atomic_files import atomic_write
 
-__all__ = ["Inspection", "bundle", "inspect"]
-
 COLUMNS: Final = 128
 """So many columns of a wide matrix are coloured; more would make the file large."""
 

@@ -13,16 +13,6 @@ from dragoman.text.tokenizer import Tokenizer
 if TYPE_CHECKING:
     from dragoman.models import Model, Rows
 
-__all__ = [
-    "BEGIN",
-    "END",
-    "MAX_PIECES",
-    "Inspectable",
-    "SentencePair",
-    "encode_source",
-    "piece_labels",
-    "read_pair",
-]
 
 BEGIN: Final = "<BOS>"
 END: Final = "<EOS>"

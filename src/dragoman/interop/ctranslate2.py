@@ -23,8 +23,6 @@ from dragoman.models.weights import get_weights
 from dragoman.system.atomic_files import write_synced
 from dragoman.text.special_tokens import BOS, EOS, PAD, UNK
 
-__all__ = ["QUANTIZATIONS", "check", "write"]
-
 QUANTIZATIONS = (
     "float32",
     "float16",

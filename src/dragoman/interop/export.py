@@ -21,15 +21,6 @@ if TYPE_CHECKING:
     from dragoman.interop.parity import Parity
     from dragoman.model_directory import LoadedModel
 
-__all__ = [
-    "PACKAGES",
-    "RUNTIMES",
-    "Runtime",
-    "check_exportable",
-    "export",
-    "find_obstacle",
-    "require_packages",
-]
 
 Runtime: TypeAlias = Literal["huggingface", "ctranslate2", "onnx"]
 RUNTIMES: Final[tuple[Runtime, ...]] = get_args(Runtime)

@@ -40,17 +40,6 @@ from dragoman.search.batching import source_rows, target_rows
 from dragoman.system.atomic_files import write_synced
 from dragoman.text.special_tokens import BOS, EOS, PAD, UNK
 
-__all__ = [
-    "check",
-    "compare_models",
-    "compare_tokenizers",
-    "from_marian",
-    "max_positions",
-    "silence_transformers",
-    "to_marian",
-    "write",
-]
-
 _ARCHITECTURES = {
     ("post", "sinusoidal"): ("marian", "MarianMTModel"),
     ("pre", "sinusoidal"): ("pegasus", "PegasusForConditionalGeneration"),

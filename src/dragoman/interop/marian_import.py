@@ -34,8 +34,6 @@ from dragoman.system.atomic_files import atomic_directory
 from dragoman.text.pair_tokenizer import PairTokenizer
 from dragoman.text.tokenizer import Tokenizer
 
-__all__ = ["import_marian"]
-
 _EXPECTED: dict[str, tuple[Any, ...]] = {
     "model_type": ("marian",),
     "normalize_before": (False, None),

@@ -32,8 +32,6 @@ from dragoman.search.batching import source_rows
 from dragoman.system.atomic_files import write_synced
 from dragoman.text.special_tokens import BOS, EOS, PAD, UNK
 
-__all__ = ["DecoderStep", "Encoder", "check", "write"]
-
 OPSET = 18
 _MAX_WEIGHT_BYTES = 1_900_000_000  # an ONNX file holds no more; larger weights go beside it
 

@@ -23,8 +23,6 @@ from dragoman.search.batching import search_in_batches, source_rows, target_rows
 from dragoman.search.options import longest_output
 from dragoman.text.special_tokens import EOS, FIRST_PIECE
 
-__all__ = ["Parity", "Reference", "sample_texts"]
-
 TOLERANCE = 1e-3
 """Two scores may differ by so much in fp32; docs/interop.md says what has been measured."""
 

@@ -21,8 +21,6 @@ from dragoman.text.pair_tokenizer import PairTokenizer
 from dragoman.text.special_tokens import BOS, EOS, PAD, UNK
 from dragoman.text.tokenizer import Tokenizer
 
-__all__ = ["SPECIAL_TOKENS", "all_pieces", "normalizing_model", "source_and_target_models"]
-
 SPECIAL_TOKENS = {"pad_token": PAD, "bos_token": BOS, "eos_token": EOS, "unk_token": UNK}
 """The special tokens, by the names that other runtimes have for them."""
 

@@ -19,8 +19,6 @@ from torch import Tensor
 
 from dragoman.kernels.dropout import drop_threshold, dropout_state, keep_mask
 
-__all__ = ["SentenceSpans", "attend"]
-
 BLOCK = 64
 """A program has so many queries (or, for their gradients, keys)."""
 STEP = 32

@@ -14,16 +14,6 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-__all__ = [
-    "DropoutState",
-    "drop_threshold",
-    "dropout_state",
-    "keep_mask",
-    "reference_mask",
-    "restart_dropout",
-    "seed_dropout",
-]
-
 
 @dataclass(slots=True)
 class DropoutState:

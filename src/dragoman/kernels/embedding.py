@@ -13,8 +13,6 @@ from torch import Tensor
 
 from dragoman.kernels.dropout import drop_threshold, dropout_state, keep_mask
 
-__all__ = ["embed"]
-
 
 def embed(
     ids: Tensor,

@@ -13,8 +13,6 @@ from torch import Tensor
 
 from dragoman.kernels.residual import sum_partials
 
-__all__ = ["relu_feed_forward"]
-
 
 def relu_feed_forward(
     x: Tensor, inner: tuple[Tensor, Tensor], outer: tuple[Tensor, Tensor]

@@ -16,8 +16,6 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-__all__ = ["project_and_score"]
-
 SLICE = 32_768
 """So many positions have scores in memory at one time."""
 

@@ -19,12 +19,6 @@ from torch import Tensor
 
 from dragoman.kernels.residual import sum_partials
 
-__all__ = [
-    "GradientGatherer",
-    "adam_update",
-]
-
-
 CHUNK = 65_536
 """A program moves so many elements."""
 

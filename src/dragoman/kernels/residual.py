@@ -17,8 +17,6 @@ from torch import Tensor
 
 from dragoman.kernels.dropout import drop_threshold, dropout_state, keep_mask
 
-__all__ = ["add", "add_and_norm", "norm", "sum_partials"]
-
 
 def add(x: Tensor, y: Tensor, dropout: float) -> Tensor:
     """Return x + Dropout(y)."""

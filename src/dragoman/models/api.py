@@ -17,8 +17,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-__all__ = ["Model", "Rows", "State"]
-
 
 @dataclass(frozen=True, slots=True)
 class Rows:

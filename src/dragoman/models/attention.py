@@ -23,17 +23,6 @@ from dragoman.config import ModelConfig
 from dragoman.models.api import Rows
 from dragoman.models.support import unsupported
 
-__all__ = [
-    "AttentionMask",
-    "Linear",
-    "MultiHeadAttention",
-    "RecordableAttention",
-    "attention_modules",
-    "cross_mask",
-    "record_attention",
-    "self_mask",
-]
-
 # cuDNN's attention plans anew for every length, which takes a tenth of a second at each piece of a
 # translation; PyTorch's other kernels do not.
 torch.backends.cuda.enable_cudnn_sdp(False)

@@ -22,8 +22,6 @@ from dragoman.models.attention import Linear
 from dragoman.models.convolution import Convolution, ConvolutionState
 from dragoman.models.transformer import TokenEmbedding
 
-__all__ = ["ByteNet", "Unfolding"]
-
 STRETCH: Final = Fraction(6, 5)
 """This is a of |t̂| = a |s| + b (§3.2): columns for each piece of the source s."""
 ROOM: Final = 4

@@ -13,8 +13,6 @@ from torch import Tensor, nn
 
 from dragoman.models.api import Rows, State
 
-__all__ = ["Convolution", "ConvolutionState"]
-
 
 class Convolution(nn.Conv1d):
     """Apply `nn.Conv1d` to each sentence alone: past a sentence's ends there are zeros.

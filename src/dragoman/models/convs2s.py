@@ -19,8 +19,6 @@ from dragoman.models.attention import AttentionMask, RecordableAttention
 from dragoman.models.convolution import Convolution, ConvolutionState
 from dragoman.models.positions import LearnedPositions
 
-__all__ = ["ConvS2S"]
-
 SQRT_HALF = math.sqrt(0.5)
 """A sum of two parts of equal variance, times this, has that variance too (§3.4)."""
 

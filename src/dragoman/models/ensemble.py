@@ -13,8 +13,6 @@ from torch import Tensor, nn
 from dragoman.errors import ModelError
 from dragoman.models.api import Model, Rows, State
 
-__all__ = ["Ensemble"]
-
 
 class EnsembleState(State):
     """Hold the state of each model."""

@@ -20,8 +20,6 @@ from dragoman.config import ModelConfig
 from dragoman.models.api import Rows
 from dragoman.models.attention import Linear
 
-__all__ = ["BALANCE", "Experts", "imbalance"]
-
 BALANCE = 0.01
 """The penalty on imbalance has this weight beside a loss that is a mean over target pieces."""
 

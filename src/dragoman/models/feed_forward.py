@@ -25,8 +25,6 @@ from dragoman.models.transformer import (
     norm,
 )
 
-__all__ = ["FeedForwardModel", "FeedForwardState", "aligned_source_positions"]
-
 
 class Layer(nn.Module):
     """Apply one feed-forward layer in its frame."""

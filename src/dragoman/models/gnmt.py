@@ -21,8 +21,6 @@ from dragoman.models.recurrent import (
 from dragoman.models.transformer import TokenEmbedding
 from dragoman.models.unpacking import UnpackedSentences, unpack
 
-__all__ = ["GNMT"]
-
 
 class GNMT(Model):
     """Run a deep LSTM with additive attention and residual connections from the third layer on.

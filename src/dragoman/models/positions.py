@@ -18,16 +18,6 @@ from torch import Tensor, nn
 from dragoman.config import ModelConfig
 from dragoman.models import sinusoids as numpy_sinusoids
 
-__all__ = [
-    "LearnedPositions",
-    "RelativeBias",
-    "SinusoidalPositions",
-    "added_positions",
-    "position_table",
-    "rotate",
-    "sinusoids",
-]
-
 
 def added_positions(config: ModelConfig) -> SinusoidalPositions | LearnedPositions | None:
     """Return what is added to embeddings; None if positions act in attention alone."""

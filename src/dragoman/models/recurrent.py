@@ -24,19 +24,6 @@ from dragoman.models.attention import Linear, RecordableAttention
 from dragoman.models.transformer import TokenEmbedding
 from dragoman.models.unpacking import UnpackedSentences, group_by_length, unpack
 
-__all__ = [
-    "AdditiveAttention",
-    "BidirectionalLayer",
-    "DotAttention",
-    "EncodedSource",
-    "FixedVector",
-    "Recurrent",
-    "RecurrentLayer",
-    "RecurrentState",
-    "SourceAttention",
-    "embed_pieces",
-]
-
 MAX_ELEMENTS = 2**25
 """Attention compares so many elements at once; additive attention has d_model for each pair."""
 

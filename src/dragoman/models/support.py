@@ -13,8 +13,6 @@ from typing import Final, Literal, TypeAlias, get_args
 
 from dragoman.config import ModelConfig
 
-__all__ = ["IMPLEMENTATIONS", "Implementation", "unsupported"]
-
 Implementation: TypeAlias = Literal[
     "pytorch",
     "cpu engine",

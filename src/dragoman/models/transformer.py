@@ -31,9 +31,6 @@ from dragoman.models.experts import Experts
 from dragoman.models.positions import LearnedPositions, RelativeBias, added_positions, rotate
 from dragoman.models.support import unsupported
 
-__all__ = ["ResidualStream", "TokenEmbedding", "Transformer"]
-
-
 # --- §3.1 encoder and decoder stacks ---
 
 

@@ -19,8 +19,6 @@ from torch.nn.utils.rnn import PackedSequence
 
 from dragoman.models.api import Rows
 
-__all__ = ["UnpackedSentences", "group_by_length", "unpack"]
-
 
 @dataclass(frozen=True, slots=True)
 class UnpackedSentences:

@@ -15,15 +15,6 @@ from torch import Tensor, nn
 
 from dragoman.errors import ModelError
 
-__all__ = [
-    "adopt_weights",
-    "check_shapes",
-    "get_weights",
-    "read_tensors",
-    "set_weights",
-    "write_tensors",
-]
-
 
 def get_weights(model: nn.Module) -> dict[str, Tensor]:
     """Return every parameter by its first name; the tensors are the model's own."""

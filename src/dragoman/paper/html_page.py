@@ -13,8 +13,6 @@ from pathlib import Path
 from dragoman.errors import DragomanError
 from dragoman.paper.text_table import TextTable
 
-__all__ = ["Picture", "Section", "render_page"]
-
 
 @dataclass(frozen=True, slots=True)
 class Picture:

@@ -5,17 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = [
-    "TABLE_1",
-    "TABLE_2",
-    "TABLE_3",
-    "TABLE_4",
-    "Complexity",
-    "ParserScore",
-    "Score",
-    "Variation",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Complexity:

@@ -18,8 +18,6 @@ from dragoman.paper.html_page import Picture, Section, render_page
 from dragoman.paper.text_table import TextTable
 from dragoman.system.atomic_files import atomic_write
 
-__all__ = ["write_report"]
-
 T = TypeVar("T")
 
 

@@ -18,8 +18,6 @@ from typing import Any
 from dragoman.data.prepare import Prepared
 from dragoman.system.atomic_files import atomic_write
 
-__all__ = ["corpus_fingerprint", "file_fingerprint", "fingerprint", "load_or_compute"]
-
 
 def load_or_compute(
     file: Path, inputs: Mapping[str, Any], compute: Callable[[], dict[str, Any]]

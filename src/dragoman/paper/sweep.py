@@ -32,8 +32,6 @@ from dragoman.system.cores import available_cores
 from dragoman.system.signals import SignalCatcher
 from dragoman.workflows.stages import exclusive_lock
 
-__all__ = ["PrintMessage", "Trial", "TrialResult", "run_sweep"]
-
 PrintMessage: TypeAlias = Callable[[str], None]
 OnTrained: TypeAlias = Callable[["TrialResult"], None]
 

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-__all__ = ["TextTable"]
-
 
 @dataclass(frozen=True, slots=True)
 class TextTable:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypeAlias
 
-__all__ = ["Key", "Leaf", "Node", "Tree", "align", "capitalise", "leaves_and_bracketing", "text"]
-
 Key: TypeAlias = tuple[int, str]  # the id of a meaning node, and the part of it: "verb", "noun", …
 PUNCTUATION = frozenset(",.?")
 

@@ -10,38 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = [
-    "ADJECTIVES",
-    "ADJECTIVES_OF",
-    "ALONE",
-    "FAR",
-    "FREQUENCIES",
-    "KIN",
-    "MANNERS",
-    "MODALS",
-    "NAMES",
-    "NOUNS",
-    "OBJECTS_OF",
-    "OBJECT_VERBS_OF",
-    "OWNED_PLACES",
-    "PEOPLE",
-    "PLACES",
-    "PLAIN_VERBS",
-    "PRONOUN_VERBS_OF",
-    "RECIPIENTS_OF",
-    "STATES",
-    "SUBJECTS_OF",
-    "SUBJECT_VERBS_OF",
-    "TELLING_VERBS",
-    "TIMES",
-    "VERBS",
-    "WHAT_VERBS",
-    "WHERE_VERBS",
-    "WHOM_VERBS",
-    "Noun",
-    "Verb",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Noun:

@@ -13,25 +13,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-__all__ = [
-    "Adjunct",
-    "Clause",
-    "Coordination",
-    "Gap",
-    "Mood",
-    "Name",
-    "Nominal",
-    "NounPhrase",
-    "Pair",
-    "Pronoun",
-    "Relation",
-    "Sentence",
-    "Tense",
-    "Wh",
-    "agreement",
-    "gap_of",
-]
-
 Tense: TypeAlias = Literal["present", "past", "future"]
 Determiner: TypeAlias = Literal["the", "a", "this", "every", "two", "three", "many", "own"]
 PronounKey: TypeAlias = Literal["i", "we", "he", "she", "it", "they"]

@@ -60,8 +60,6 @@ from dragoman.phrasebook.meaning import (
     agreement,
 )
 
-__all__ = ["PhraseSampler", "SentenceSampler"]
-
 T = TypeVar("T")
 _TIMES_OF = {
     tense: tuple(time for time, tenses in TIMES.items() if tense in tenses)

@@ -26,8 +26,6 @@ from dragoman.phrasebook.meaning import (
     gap_of,
 )
 
-__all__ = ["SPLITS", "Combination", "combinations", "held_out", "in_validation", "is_test"]
-
 SPLITS = ("train", "valid", "test")
 _PERCENT = {
     "object": 7,  # (verb, noun)

@@ -14,8 +14,6 @@ from dragoman.models.api import Rows
 from dragoman.search.options import Limits, longest_output
 from dragoman.text.special_tokens import BOS, EOS, PAD, UNK
 
-__all__ = ["AllowedOutputs", "Constraint"]
-
 NEVER: Final = (PAD, BOS, UNK)
 """No search produces these, but a prefix may hold UNK."""
 

@@ -11,15 +11,6 @@ from dragoman.search.allowed_outputs import Constraint
 from dragoman.search.options import Hypothesis
 from dragoman.text.special_tokens import BOS, EOS, PAD
 
-__all__ = [
-    "MakeConstraint",
-    "SearchBatch",
-    "length_sorted_batches",
-    "search_in_batches",
-    "source_rows",
-    "target_rows",
-]
-
 SearchBatch = Callable[[Rows, list[list[int]] | None, Constraint | None], list[list[Hypothesis]]]
 """It searches one batch, with its prefixes and its constraint."""
 MakeConstraint = Callable[[Sequence[int]], Constraint]

@@ -30,13 +30,6 @@ from dragoman.search.options import (
 )
 from dragoman.text.special_tokens import BOS, EOS, PAD
 
-__all__ = [
-    "ChooseCandidates",
-    "beam_search",
-    "length_penalties",
-    "stable_topk",
-]
-
 ChooseCandidates = Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
 """It gets the log-probabilities of all candidates (B K V), the rows of the source they belong to
 (B) and the pieces so far (B K T), and returns 2 K candidates: their log-probabilities, and where

@@ -21,8 +21,6 @@ from dragoman.search.beam import beam_search, stable_topk
 from dragoman.search.options import Hypothesis, SearchOptions
 from dragoman.text.special_tokens import EOS
 
-__all__ = ["diverse_search"]
-
 
 class DiverseGroup:
     """Choose the candidates of one group, and remember which pieces all groups have taken."""

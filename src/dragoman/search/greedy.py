@@ -22,12 +22,6 @@ from dragoman.search.options import (
 )
 from dragoman.text.special_tokens import BOS, EOS
 
-__all__ = [
-    "ChoosePiece",
-    "extend_independently",
-    "greedy_search",
-]
-
 ChoosePiece = Callable[[Tensor, Tensor, int], Tensor]
 """It gets the log-probabilities of all extensions (B K V), the rows of the source they belong to
 (B) and the number of pieces so far, and returns the next piece of each hypothesis (B K)."""

@@ -12,17 +12,6 @@ from typing import Any
 from dragoman.config import SearchConfig
 from dragoman.errors import ConfigError, ModelError
 
-__all__ = [
-    "Hypothesis",
-    "Limits",
-    "SamplingOptions",
-    "SearchOptions",
-    "fallback_hypothesis",
-    "length_penalty",
-    "longest_output",
-    "refuse_nan",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Hypothesis:

@@ -17,8 +17,6 @@ from dragoman.search.beam import stable_topk
 from dragoman.search.greedy import extend_independently
 from dragoman.search.options import Hypothesis, SamplingOptions
 
-__all__ = ["sample"]
-
 
 def sample(
     model: Model,

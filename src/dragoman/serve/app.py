@@ -20,8 +20,6 @@ from dragoman.serve.middleware import RequestMiddleware
 from dragoman.serve.routes import deepl, documents, health, libretranslate, page, v1
 from dragoman.serve.service import TranslationService
 
-__all__ = ["build_app", "wrap_in_middleware"]
-
 
 def build_app(service: TranslationService) -> FastAPI:
     """Return the application with all its routes; it closes the service when it ends."""

@@ -13,8 +13,6 @@ from dragoman.serve.errors import ServiceError
 from dragoman.serve.limits import RateLimiter
 from dragoman.serve.settings import Settings
 
-__all__ = ["Authenticator", "hash_key", "read_keys"]
-
 KEYS = "DRAGOMAN_KEYS"
 """The environment variable for keys, separated by commas or white space."""
 

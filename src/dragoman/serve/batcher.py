@@ -22,8 +22,6 @@ from dragoman.serve.limits import current_request
 from dragoman.serve.metrics import Metrics
 from dragoman.trees.grammar import SentencesToParse
 
-__all__ = ["BatchedEngine", "Batcher"]
-
 MAX_BATCHES: Final = 12
 """How many kinds of search a worker keeps memory for at a time."""
 

@@ -23,27 +23,6 @@ from dragoman.errors import ConfigError
 from dragoman.serve.errors import ServiceError, shutting_down
 from dragoman.serve.metrics import Metrics
 
-__all__ = [
-    "DOCUMENT_BYTES",
-    "DOCUMENT_EXPANSION",
-    "DOCUMENT_SECONDS",
-    "MAX_ALTERNATIVES",
-    "MAX_ALTERNATIVE_WORDS",
-    "MAX_BEAM",
-    "MAX_EXTRA",
-    "MAX_FORM_FIELDS",
-    "MAX_GLOSSARY",
-    "MAX_HEADS",
-    "MAX_PHRASES",
-    "AdmissionControl",
-    "LimitedBody",
-    "Limits",
-    "RateLimiter",
-    "RequestContext",
-    "Throughput",
-    "current_request",
-]
-
 MAX_BEAM: Final = 32
 """The widest beam, and the longest n-best list, that a request may ask for."""
 MAX_EXTRA: Final = 400

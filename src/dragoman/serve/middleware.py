@@ -20,8 +20,6 @@ from dragoman.serve.errors import ServiceError, log, to_response
 from dragoman.serve.limits import LimitedBody
 from dragoman.serve.metrics import Metrics
 
-__all__ = ["JsonFormatter", "RequestMiddleware"]
-
 HEADERS: Final = {
     b"x-content-type-options": b"nosniff",
     b"x-frame-options": b"DENY",

@@ -18,8 +18,6 @@ from dragoman.serve.limits import MAX_EXTRA
 from dragoman.serve.settings import Settings
 from dragoman.text.languages import same_language
 
-__all__ = ["ModelRegistry", "ServedModel"]
-
 CPU_CHUNK: Final = 8
 """Texts of one request that the serial queue does before the next request's turn."""
 GPU_CHUNK: Final = 128

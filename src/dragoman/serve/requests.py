@@ -27,17 +27,6 @@ from dragoman.serve.models import ServedModel
 from dragoman.serve.service import TranslationService
 from dragoman.text.languages import detect_languages
 
-__all__ = [
-    "Body",
-    "FormRoute",
-    "TranslatedText",
-    "check_size",
-    "form_schema",
-    "get_authenticator",
-    "get_service",
-    "translate",
-]
-
 
 def get_service(request: Request) -> TranslationService:
     """Return the service that a request is made to."""

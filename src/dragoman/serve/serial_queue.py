@@ -17,8 +17,6 @@ from typing import Any
 from dragoman.serve.errors import raise_service_errors
 from dragoman.serve.limits import RequestContext, current_request
 
-__all__ = ["SerialQueue"]
-
 Work = Callable[[list[Any]], list[Any]]
 """A function from texts to results, one for each."""
 

@@ -19,8 +19,6 @@ from dragoman.serve.service import TranslationService
 from dragoman.serve.settings import Settings
 from dragoman.system.memory import share_freed_memory
 
-__all__ = ["serve"]
-
 
 def serve(settings: Settings) -> None:
     """Load the models and serve them until a signal comes."""

@@ -26,8 +26,6 @@ from dragoman.serve.settings import Settings
 from dragoman.system.cores import available_cores
 from dragoman.text.languages import detect_languages
 
-__all__ = ["TranslationService"]
-
 HEALTHY_SECONDS: Final = 5.0
 """How long a model that has answered counts as answering."""
 T = TypeVar("T")

@@ -9,8 +9,6 @@ from pathlib import Path
 from dragoman.errors import ConfigError
 from dragoman.serve.limits import Limits
 
-__all__ = ["Settings"]
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Settings:

@@ -16,19 +16,6 @@ from pathlib import Path
 
 from dragoman.errors import DragomanError
 
-__all__ = [
-    "TEMPORARY_PREFIX",
-    "atomic_directory",
-    "atomic_write",
-    "describe_os_error",
-    "explain_os_errors",
-    "os_error_cause",
-    "remove_leftovers",
-    "replace_directory",
-    "sync_directory",
-    "write_synced",
-]
-
 TEMPORARY_PREFIX = ".tmp-"
 """The names of unfinished files and directories begin with this."""
 

@@ -13,8 +13,6 @@ from safetensors import SafetensorError, safe_open
 
 from dragoman.errors import ModelError
 
-__all__ = ["MappedSafetensors"]
-
 DTYPES: Final = {
     "F64": np.float64,
     "F32": np.float32,

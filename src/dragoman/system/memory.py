@@ -6,8 +6,6 @@ import ctypes
 import sys
 from typing import Any, Final
 
-__all__ = ["is_out_of_memory", "keep_freed_memory", "share_freed_memory"]
-
 _OUT_OF_MEMORY: Final = (
     "out of memory",  # CUDA
     "CUBLAS_STATUS_ALLOC_FAILED",

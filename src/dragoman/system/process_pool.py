@@ -22,8 +22,6 @@ from typing import IO, Any, TypeVar
 
 from dragoman.errors import DataError, DragomanError
 
-__all__ = ["map_ahead"]
-
 Argument = TypeVar("Argument")
 Result = TypeVar("Result")
 

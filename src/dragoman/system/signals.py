@@ -9,8 +9,6 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any, Self
 
-__all__ = ["SIGNALS", "SignalCatcher"]
-
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 

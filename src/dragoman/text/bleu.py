@@ -13,8 +13,6 @@ from sacrebleu.metrics.bleu import BLEU
 from dragoman.errors import ConfigError
 from dragoman.text.languages import bleu_tokenizer
 
-__all__ = ["make_bleu"]
-
 
 def make_bleu(
     language: str | None = None,

@@ -14,17 +14,6 @@ from typing import Any, Final
 
 from dragoman.errors import ConfigError, DataError
 
-__all__ = [
-    "bleu_tokenizer",
-    "detect_languages",
-    "guess_languages",
-    "language_name",
-    "primary_code",
-    "same_language",
-    "ter_counts_characters",
-    "written_without_spaces",
-]
-
 _WITHOUT_SPACES: Final = frozenset({"bo", "dz", "ja", "km", "lo", "my", "th", "zh"})
 """These languages are written without spaces between words."""
 _NAME_TABLE: Final = """

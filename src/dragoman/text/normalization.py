@@ -6,8 +6,6 @@ import re
 import unicodedata
 from typing import Final, Literal
 
-__all__ = ["SPACE_MARK", "Form", "collapse_spaces", "normalize"]
-
 Form = Literal["nfc", "nfkc", "plain", "none"]
 
 SPACE_MARK: Final = "\u2581"

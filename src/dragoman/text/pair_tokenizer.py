@@ -18,8 +18,6 @@ from dragoman.text.normalization import SPACE_MARK, Form, collapse_spaces
 from dragoman.text.special_tokens import FIRST_PIECE, UNK
 from dragoman.text.tokenizer import Kind, Tokenizer
 
-__all__ = ["PairTokenizer"]
-
 
 class PairTokenizer(Tokenizer):
     """Encode sources with one SentencePiece model and targets with another, to the same ids."""

@@ -6,8 +6,6 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, TypeAlias
 
-__all__ = ["CountPieces", "split_lines"]
-
 CountPieces: TypeAlias = Callable[[Sequence[str]], list[int]]
 """Counts the pieces of each text."""
 

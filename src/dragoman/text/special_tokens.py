@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["BOS", "EOS", "FIRST_PIECE", "PAD", "UNK"]
-
 PAD: Final = 0
 BOS: Final = 1
 EOS: Final = 2

@@ -23,8 +23,6 @@ from numpy.typing import NDArray
 from dragoman.text.normalization import SPACE_MARK
 from dragoman.text.tokenizer import Tokenizer
 
-__all__ = ["SubwordSampler"]
-
 DRAWS_PER_WORD: Final = 32
 """A word's draws repeat after this many: enough for what is likely, few enough to remember."""
 

@@ -30,8 +30,6 @@ from dragoman.system.atomic_files import atomic_write
 from dragoman.text.normalization import SPACE_MARK, Form, collapse_spaces, normalize
 from dragoman.text.special_tokens import BOS, EOS, PAD, UNK
 
-__all__ = ["Kind", "Tokenizer", "read_tokenizer_settings"]
-
 Kind = Literal["bpe", "unigram"]
 
 MODEL_FILE = "tokenizer.model"

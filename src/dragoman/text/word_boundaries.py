@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import unicodedata
 
-__all__ = ["contains_phrase", "is_word"]
-
 
 def is_word(character: str) -> bool:
     """Return whether it continues a word: letters, digits, the low line, marks on letters."""

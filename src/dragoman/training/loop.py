@@ -60,8 +60,6 @@ from dragoman.training.progress import ProgressDisplay
 from dragoman.training.step import Stepper, StepResult
 from dragoman.training.validation import ValidationResult, load_test_sets, validate
 
-__all__ = ["Outcome", "Trainer", "fit"]
-
 
 @dataclass(frozen=True, slots=True)
 class Outcome:

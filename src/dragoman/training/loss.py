@@ -15,8 +15,6 @@ from dragoman import kernels
 from dragoman.data.batching.batches import Batch
 from dragoman.models import Model, Rows
 
-__all__ = ["Criterion", "TensorBatch", "label_smoothed_loss", "pack_batch"]
-
 
 @dataclass(frozen=True, slots=True)
 class TensorBatch:

@@ -43,22 +43,6 @@ from dragoman.training.distributed.ranks import Ranks
 if TYPE_CHECKING:
     from dragoman.training.step import Stepper
 
-__all__ = [
-    "MemoryMeasurement",
-    "MemoryProbe",
-    "OomRetry",
-    "OutOfMemoryRecord",
-    "UnrecoverableOutOfMemoryError",
-    "describe_too_long_row",
-    "extrapolate_rows",
-    "find_largest_rows",
-    "find_slices",
-    "load_record",
-    "make_full_batch",
-    "plan_memory",
-    "save_record",
-]
-
 
 CHECKED_STEPS = 3
 RECORD_FILE = "out_of_memory.json"

@@ -9,8 +9,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-__all__ = ["MetricsWriter"]
-
 
 class MetricsWriter:
     """Append to a run's records, of which metrics.jsonl is kept up to byte `start`."""

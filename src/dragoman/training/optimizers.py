@@ -20,8 +20,6 @@ from dragoman.config import TrainingConfig
 from dragoman.training.distributed.parallel import local_tensor
 from dragoman.training.precision import Bf16Copy, linear_weights
 
-__all__ = ["Adam", "MovingAverage", "Muon", "learning_rate", "orthogonalize", "stack_matrices"]
-
 # N matrices of one shape, R rows, C columns
 
 MUON_MOMENTUM = 0.95

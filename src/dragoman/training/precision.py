@@ -20,9 +20,6 @@ from torch.utils import deterministic as _deterministic
 from dragoman import kernels
 from dragoman.models import Model
 
-__all__ = ["Bf16Copy", "deterministic_algorithms", "linear_weights", "uses_bf16", "uses_kernels"]
-
-
 Precision = Literal["auto", "fp32", "bf16"]
 
 

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any, Self
 if TYPE_CHECKING:
     from dragoman.training.validation import ValidationResult
 
-__all__ = ["ProgressDisplay"]
-
 
 class ProgressDisplay:
     """Show loss, speed, time left and validation scores; `quiet` shows messages only."""

@@ -9,8 +9,6 @@ from pathlib import Path
 
 from dragoman.system.atomic_files import atomic_write
 
-__all__ = ["RunFile"]
-
 
 @dataclass(frozen=True, slots=True)
 class RunFile:

@@ -31,8 +31,6 @@ from dragoman.training.memory import OomRetry
 from dragoman.training.optimizers import Adam, MovingAverage, Muon, learning_rate
 from dragoman.training.precision import Bf16Copy, uses_bf16, uses_kernels
 
-__all__ = ["StepResult", "Stepper"]
-
 MAX_PENDING = 8
 """The host may be this many steps ahead of the device."""
 

@@ -30,8 +30,6 @@ from dragoman.training.loss import Criterion, TensorBatch
 from dragoman.trees.bracketing import parse_tree
 from dragoman.trees.evalb import PREDICTED_TAGS, score_trees
 
-__all__ = ["NamedTestSet", "ValidationResult", "copy_test_sets", "load_test_sets", "validate"]
-
 
 @dataclass(frozen=True, slots=True)
 class ValidationResult:

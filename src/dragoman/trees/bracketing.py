@@ -19,8 +19,6 @@ from typing import Final, NamedTuple
 from dragoman.errors import DataError
 from dragoman.trees.tree import Leaf, Node, Tree
 
-__all__ = ["parse_tree", "read_trees", "write_indented_tree", "write_tree"]
-
 _COMMENTS: Final = ("#", "%%", "*x*", "<")
 """Comments between trees start so in NEGRA, Switchboard and the Chinese treebank."""
 

@@ -12,8 +12,6 @@ from typing import Final, TypeGuard
 
 from dragoman.trees.tree import Leaf, Node, Tree
 
-__all__ = ["OUTER_LABELS", "add_root", "clean_tree", "collapse_unary", "restore_unary"]
-
 OUTER_LABELS: Final = frozenset({"", "ROOT", "TOP", "S1", "VROOT"})
 """The labels of the bracket that treebanks and parsers put around a whole sentence."""
 

@@ -15,8 +15,6 @@ from rich.cells import cell_len
 
 from dragoman.trees.tree import Leaf, Node, Tree, leaves
 
-__all__ = ["draw_tree", "draw_tree_svg"]
-
 # What would move a terminal's cursor, or may not stand in XML.
 _UNPRINTABLE: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]")
 

@@ -17,17 +17,6 @@ from typing import Any, Final, Literal, TypeAlias
 from dragoman.errors import ConfigError, DataError
 from dragoman.trees.tree import Leaf, Span, Tree, leaves, spans
 
-__all__ = [
-    "COLLINS",
-    "PREDICTED_TAGS",
-    "BracketFigures",
-    "BracketScores",
-    "EvalbParameters",
-    "SentenceBrackets",
-    "read_parameters",
-    "score_trees",
-]
-
 Pairs: TypeAlias = tuple[tuple[str, str], ...]
 
 _VERSION: Final = 1

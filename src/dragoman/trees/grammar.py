@@ -19,15 +19,6 @@ from dragoman.text.tokenizer import Tokenizer
 from dragoman.trees.linearization import CLOSE, OPEN, WORD, Actions, Bounds, merges_table
 from dragoman.trees.tree_tokenizer import TreeTokenizer
 
-__all__ = [
-    "ACTION_GRAMMARS",
-    "NO_ACTION",
-    "ActionGrammar",
-    "GrammarState",
-    "SentencesToParse",
-    "announcements_left",
-]
-
 Array: TypeAlias = Any
 """A tensor, or an array of numpy."""
 
@@ -113,7 +104,7 @@ class ActionGrammar(ABC):
         """Return which kinds, and the end, may follow: booleans, in one dimension more."""
 
 
-class BracketsGrammar(ActionGrammar):
+class _BracketsGrammar(ActionGrammar):
     """Name a constituent before its children: from the top down."""
 
     def depth_change(self, kind: int) -> int:
@@ -130,7 +121,7 @@ class BracketsGrammar(ActionGrammar):
         return self._xp.stack([word, open_, close, end], -1)
 
 
-class InOrderGrammar(BracketsGrammar):
+class _InOrderGrammar(_BracketsGrammar):
     """Name a constituent after its first child."""
 
     def __init__(self, bounds: Bounds, words: int, xp: Any, **where: Any) -> None:
@@ -155,7 +146,7 @@ class InOrderGrammar(BracketsGrammar):
         return self._xp.stack([word, open_, close, end], -1)
 
 
-class BottomUpGrammar(ActionGrammar):
+class _BottomUpGrammar(ActionGrammar):
     """Name a constituent after its children, with how many they are."""
 
     def __init__(self, bounds: Bounds, words: int, xp: Any, **where: Any) -> None:
@@ -184,8 +175,8 @@ class BottomUpGrammar(ActionGrammar):
 
 
 ACTION_GRAMMARS: Final[dict[str, type[ActionGrammar]]] = {
-    "brackets": BracketsGrammar,
-    "in-order": InOrderGrammar,
-    "bottom-up": BottomUpGrammar,
+    "brackets": _BracketsGrammar,
+    "in-order": _InOrderGrammar,
+    "bottom-up": _BottomUpGrammar,
 }
 """The grammar of each order of actions, by the order's name."""

@@ -28,21 +28,6 @@ from dragoman.errors import ConfigError, DataError
 from dragoman.text.special_tokens import UNK
 from dragoman.trees.tree import Leaf, Node, Tree
 
-__all__ = [
-    "CLOSE",
-    "END",
-    "LINEARISATIONS",
-    "NO_TAG",
-    "OPEN",
-    "WORD",
-    "Actions",
-    "Bounds",
-    "Linearisation",
-    "get_linearisation",
-    "merges_table",
-]
-
-
 NO_TAG: Final = "XX"
 """The tag of a word where the actions have no tags."""
 

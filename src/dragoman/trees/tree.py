@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
-__all__ = ["Leaf", "Node", "Span", "Tree", "leaves", "spans"]
-
 
 @dataclass(frozen=True, slots=True)
 class Leaf:

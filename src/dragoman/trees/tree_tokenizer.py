@@ -30,8 +30,6 @@ from dragoman.trees.cleaning import collapse_unary, restore_unary
 from dragoman.trees.linearization import WORD, Actions, get_linearisation
 from dragoman.trees.tree import Tree, leaves
 
-__all__ = ["TreeTokenizer", "load_tokenizer"]
-
 Pair: TypeAlias = tuple[str, str, *tuple[Any, ...]]
 """A sentence and its tree; what else comes with them is not looked at."""
 

@@ -10,8 +10,6 @@ import re
 from functools import cache
 from typing import Final
 
-__all__ = ["split_words"]
-
 
 def split_words(text: str, *, hyphens_apart: bool = True) -> list[str]:
     """Cut a line into words as a Penn-style treebank does, in time linear in the text.

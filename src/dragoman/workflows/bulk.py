@@ -47,8 +47,6 @@ from dragoman.workflows.stages import (
     window_file,
 )
 
-__all__ = ["EXECUTORS", "Job", "Part", "Summary", "find_inputs", "translate_directory"]
-
 PARTS: Final = ".parts"
 """The directory of the parts, in that of the results."""
 _RECORD: Final = ".job.json"  # no result has such a name

@@ -24,8 +24,6 @@ from dragoman.trees.bracketing import parse_tree
 from dragoman.trees.drawing import draw_tree, draw_tree_svg
 from dragoman.trees.tree import leaves
 
-__all__ = ["run_demo", "run_parsing_demo"]
-
 SPLIT_SIZES: Final = {"train": 60_000, "valid": 300, "test": 1000}
 TRANSLATIONS_SHOWN: Final = 6
 

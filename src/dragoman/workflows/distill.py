@@ -50,8 +50,6 @@ from dragoman.workflows.stages import (
     train_or_resume,
 )
 
-__all__ = ["Plan", "Result", "distill"]
-
 SHARED_STAGES: Final = ("text", "translated", "pairs", "data")
 """The stages that all students of a directory share."""
 _PREPARATION_KEYS: Final = (

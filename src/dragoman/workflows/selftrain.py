@@ -50,8 +50,6 @@ from dragoman.workflows.stages import (
     train_or_resume,
 )
 
-__all__ = ["Plan", "Result", "collect_sentences", "select_trees", "selftrain"]
-
 DEFAULT_SHARE: Final = 0.5
 """The share of the trees that are kept; docs/selftraining.md has what was measured."""
 

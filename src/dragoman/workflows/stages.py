@@ -34,22 +34,6 @@ if TYPE_CHECKING:
     from dragoman.config import Config
     from dragoman.training.run import Outcome
 
-__all__ = [
-    "check_directory",
-    "check_settings",
-    "exclusive_lock",
-    "fill_windows",
-    "identify_file",
-    "identify_model",
-    "join_names",
-    "make_stage",
-    "option_name",
-    "read_record",
-    "read_windows",
-    "record_stages",
-    "train_or_resume",
-    "window_file",
-]
 
 Item = TypeVar("Item")
 Settings = dict[str, Any]

@@ -32,8 +32,6 @@ from dragoman.system.memory import keep_freed_memory
 from dragoman.training.distributed.ranks import describe_device, pick_device
 from dragoman.training.precision import deterministic_algorithms, uses_bf16
 
-__all__ = ["measure"]
-
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkPlan:

@@ -46,17 +46,6 @@ from dragoman.models import build
 from dragoman.models.support import unsupported
 from dragoman.training.loss import Criterion, TensorBatch
 
-__all__ = [
-    "SentenceLengths",
-    "attention_flops",
-    "count_flops",
-    "formulas_hold",
-    "linear_flops",
-    "sentence_lengths",
-    "training_flops",
-]
-
-
 # N sentences
 
 

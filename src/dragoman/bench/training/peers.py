@@ -30,17 +30,6 @@ from dragoman.models.positions import sinusoids
 from dragoman.text.special_tokens import BOS, EOS, PAD
 from dragoman.training.precision import uses_bf16
 
-__all__ = [
-    "PaddedBatch",
-    "PeerModel",
-    "PeerTraining",
-    "build_marian",
-    "build_torch_transformer",
-    "check_peers",
-    "padded_batches",
-    "peer_models",
-]
-
 # N pairs, B sentences of a batch, S and T its source and target lengths, V vocabulary
 
 Lengths: TypeAlias = NDArray[np.integer[Any]]

@@ -14,17 +14,6 @@ from torch.profiler import ProfilerActivity, profile
 
 from dragoman.bench.training.timing import synchronize
 
-__all__ = [
-    "GAPS",
-    "Kernel",
-    "KernelClass",
-    "busy_milliseconds",
-    "classify",
-    "profile_steps",
-    "summarize_kernels",
-]
-
-
 MATRIX: Final = "matrix products"
 ATTENTION: Final = "attention"
 NORM: Final = "dropout, residual, norm"

@@ -9,8 +9,6 @@ from typing import Any
 
 from dragoman.bench.training.profile import GAPS, KernelClass
 
-__all__ = ["PeerResult", "Report"]
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PeerResult:

@@ -19,8 +19,6 @@ from dragoman.data.batching.batches import Batch, Batches
 from dragoman.data.store import id_type
 from dragoman.text.special_tokens import UNK
 
-__all__ = ["SyntheticPairs", "packed_batches"]
-
 Numbers: TypeAlias = NDArray[np.integer[Any]]
 
 CORPUS_PAIRS: Final = 80_000

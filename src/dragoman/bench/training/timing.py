@@ -18,18 +18,6 @@ from dragoman.models import build
 from dragoman.training.distributed.ranks import Ranks
 from dragoman.training.step import Stepper
 
-__all__ = [
-    "BenchmarkCase",
-    "DragomanTraining",
-    "RoundTimes",
-    "free_device_memory",
-    "measure_matmul_rate",
-    "synchronize",
-    "time_in_turns",
-    "warm_up",
-    "warm_up_until_steady",
-]
-
 STEADY: Final = 0.05
 """The share by which a round must be faster than the one before for warming up to go on."""
 MAX_WARM_UP_ROUNDS: Final = 10

@@ -22,16 +22,6 @@ from dragoman.bench.translation.systems import (
 )
 from dragoman.bench.translation.worker_client import Worker, WorkerError
 
-__all__ = [
-    "BUSY_LOAD",
-    "BenchmarkTask",
-    "CpuUsage",
-    "Measurement",
-    "load_average",
-    "measure",
-    "processor",
-]
-
 LOAD_REPEATS: Final = 3
 """How often a system is loaded in a new process."""
 WARM_UP_SENTENCES: Final = 16

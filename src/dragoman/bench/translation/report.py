@@ -16,17 +16,6 @@ from dragoman.bench.translation.systems import (
     describe_settings,
 )
 
-__all__ = [
-    "Latency",
-    "Loading",
-    "Ratio",
-    "Result",
-    "Speed",
-    "TranslationReport",
-    "compute_ratio",
-    "percentile",
-]
-
 
 @dataclass(kw_only=True, slots=True)
 class Speed:

@@ -13,21 +13,6 @@ from dragoman.inference.cpu.shortlist import SHORTLIST_FILE, Shortlist
 from dragoman.system.atomic_files import atomic_write
 from dragoman.text.special_tokens import FIRST_PIECE
 
-__all__ = [
-    "DRAGOMAN_SYSTEMS",
-    "OTHER_SYSTEMS",
-    "SHORTLIST_SUFFIX",
-    "Settings",
-    "System",
-    "describe_beam",
-    "describe_settings",
-    "parse_systems",
-    "size_on_disk",
-    "with_shortlists",
-    "write_vocabulary_map",
-]
-
-
 Settings: TypeAlias = dict[str, Any]
 """The threads and batches of a system, as its worker takes them."""
 

@@ -20,8 +20,6 @@ from typing import Any, Protocol, TextIO
 
 from dragoman.errors import first_line
 
-__all__ = ["LoadedSystem", "handle_requests", "main", "peak_memory", "reset_peak_memory"]
-
 
 class LoadedSystem(Protocol):
     """A system that has loaded its model, as `worker_NAME.load` returns it."""

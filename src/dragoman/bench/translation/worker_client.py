@@ -15,8 +15,6 @@ from typing import Any, Self
 
 from dragoman.errors import DragomanError
 
-__all__ = ["Worker", "WorkerError"]
-
 
 class WorkerError(DragomanError):
     """Raised when a system could not do what it was asked, with its reason."""

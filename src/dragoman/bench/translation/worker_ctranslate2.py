@@ -13,8 +13,6 @@ from typing import Any
 from dragoman.text.special_tokens import BOS, PAD
 from dragoman.trees.tree_tokenizer import load_tokenizer
 
-__all__ = ["CTranslate2System", "load", "prepare"]
-
 
 def prepare(threads: int) -> None:
     """Import CTranslate2 without PyTorch, which it imports if it can and needs only to convert.

@@ -10,8 +10,6 @@ from dragoman.inference import load as load_translator
 
 Precision = Literal["int8", "float32"]
 
-__all__ = ["DragomanSystem", "load", "prepare"]
-
 
 def prepare(threads: int) -> None:
     """Do nothing: PyTorch's threads are in the environment, and the engine takes all cores."""

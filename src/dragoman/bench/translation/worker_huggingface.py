@@ -8,8 +8,6 @@ from typing import Any
 import torch
 import transformers
 
-__all__ = ["HuggingFaceSystem", "load", "prepare"]
-
 
 def prepare(threads: int) -> None:
     """Set PyTorch's threads, and switch off progress bars."""

@@ -26,18 +26,6 @@ from dragoman.errors import ConfigError, DataError
 from dragoman.system.process_pool import map_ahead
 from dragoman.text.special_tokens import BOS, EOS, PAD
 
-__all__ = [
-    "START",
-    "Batch",
-    "Batches",
-    "ChunkBuilder",
-    "PairStore",
-    "Position",
-    "Sampler",
-    "lay_out",
-]
-
-
 # N pairs, C rows of a chunk, R rows of a batch, L row length (S source, T target)
 
 

@@ -19,8 +19,6 @@ from numpy.typing import NDArray
 
 from dragoman.data.batching.shuffle import shuffle_indices
 
-__all__ = ["pack"]
-
 ENDING: Final = 1.5
 """A row keeps room for this many pairs of average size for its end."""
 

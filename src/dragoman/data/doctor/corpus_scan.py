@@ -21,8 +21,6 @@ from dragoman.data.readers.parallel import Corpus, Pair, ParallelFiles, UnequalL
 from dragoman.errors import DataError
 from dragoman.text.normalization import normalize
 
-__all__ = ["LONG_TEXT", "CorpusScan", "OverlapCheck", "SampledPair"]
-
 LONG_TEXT: Final = 20_000
 """So many characters of a text are kept; whatever has more is too long in pieces too."""
 

@@ -11,8 +11,6 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Diagnosis", "Finding", "Severity", "describe_percentiles", "percentiles"]
-
 Severity = Literal["error", "warning", "ok"]
 
 

@@ -22,8 +22,6 @@ from dragoman.data.readers.parallel import ConcatenatedCorpus, Corpus
 from dragoman.errors import ConfigError, DataError
 from dragoman.text.tokenizer import Tokenizer
 
-__all__ = ["examine"]
-
 
 def examine(
     corpus: Corpus,

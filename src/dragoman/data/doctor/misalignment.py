@@ -17,8 +17,6 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["AlignmentMonitor", "Misalignment", "find_misalignment", "locate_misalignment"]
-
 BLOCK: Final = 50
 """The scores of so many lines are averaged."""
 REGION: Final = 400

@@ -26,26 +26,6 @@ from xml.etree import ElementTree
 from dragoman.errors import ConfigError, DataError
 from dragoman.text.normalization import normalize
 
-__all__ = [
-    "COMPRESSIONS",
-    "ConcatenatedCorpus",
-    "Corpus",
-    "ErrorHandler",
-    "JsonLines",
-    "Pair",
-    "ParallelFiles",
-    "Tmx",
-    "Tsv",
-    "UnequalLinesError",
-    "check_rereadable",
-    "handle_error",
-    "holds_both_sides",
-    "open_bytes",
-    "open_parallel_corpus",
-    "open_text",
-]
-
-
 LONGEST_LINE = 1 << 26
 """The most bytes of a line: a file without line ends is no text, and must not fill memory."""
 

@@ -19,8 +19,6 @@ from dragoman.trees.bracketing import read_trees, write_tree
 from dragoman.trees.cleaning import clean_tree
 from dragoman.trees.tree import leaves
 
-__all__ = ["Treebank", "open_treebank"]
-
 
 class Treebank(Corpus):
     """Read a file of trees, cleaned; a tree that holds only traces is skipped."""

@@ -15,8 +15,6 @@ from dragoman.inference.cpu.search import IMPOSSIBLE, SearchJob
 from dragoman.inference.engine import output_limits
 from dragoman.search.options import Hypothesis, SearchOptions, fallback_hypothesis, refuse_nan
 
-__all__ = ["ContinuousBatch", "ContinuousBatchingEngine"]
-
 RESERVED_FRACTION: Final = 4
 """One slot in so many is kept for newcomers, however many sentences one client has waiting."""
 

@@ -36,9 +36,6 @@ from dragoman.search.options import Hypothesis, SearchOptions, fallback_hypothes
 from dragoman.system.cores import available_cores
 from dragoman.trees.grammar import SentencesToParse
 
-__all__ = ["WORKER_ROWS", "CpuEngine", "deal_sentences", "open_cpu_engine", "why_no_cpu_engine"]
-
-
 WORKER_ROWS: Final = 96
 """A worker extends so many hypotheses at a time."""
 FIRST_POSITIONS: Final = 1024

@@ -20,21 +20,6 @@ from dragoman.inference.cpu.quantization import OUTPUT_BLOCK, PackedWeights
 from dragoman.models.sinusoids import sinusoids
 from dragoman.text.special_tokens import EOS, FIRST_PIECE
 
-__all__ = [
-    "INSTRUCTION_SETS",
-    "DecoderLayer",
-    "EncoderLayer",
-    "KernelModel",
-    "Linear",
-    "Norm",
-    "StepInput",
-    "StepOutput",
-    "bind_model",
-    "load_kernel",
-    "used_instruction_set",
-    "why_no_kernel",
-]
-
 INSTRUCTION_SETS: Final = ("any machine", "AVX2", "AVX-512 with VNNI")
 """The kernel is compiled for each of these; the slowest comes first."""
 ACTIVATIONS: Final = ("relu", "gelu", "swish")

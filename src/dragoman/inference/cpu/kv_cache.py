@@ -14,8 +14,6 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["PAGE_POSITIONS", "SPARE_PAGES", "KVCache"]
-
 PAGE_POSITIONS: Final = 16
 """A page holds so many positions of all beams of a sentence."""
 SPARE_PAGES: Final = 8

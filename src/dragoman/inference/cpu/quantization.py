@@ -23,24 +23,6 @@ from dragoman.models.support import unsupported
 from dragoman.system.atomic_files import atomic_write
 from dragoman.system.mapped_safetensors import MappedSafetensors
 
-__all__ = [
-    "CACHE_LINE",
-    "INT8_FILE",
-    "OUTPUT_BLOCK",
-    "PADDING_SCORE",
-    "PackedWeights",
-    "Weights",
-    "empty_aligned",
-    "expected_shapes",
-    "find_int8_file",
-    "how_to_make_again",
-    "pack_model",
-    "pack_weights",
-    "read_int8_file",
-    "write_int8_file",
-]
-
-
 OUTPUT_BLOCK: Final = 64
 """The kernel computes so many outputs at a time."""
 CACHE_LINE: Final = 64

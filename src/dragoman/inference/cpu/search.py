@@ -25,16 +25,6 @@ from dragoman.inference.cpu.tree_grammar import AllowedPieces, Flags, Ints
 from dragoman.search.options import Hypothesis, SearchOptions, length_penalty
 from dragoman.text.special_tokens import BOS, EOS
 
-__all__ = [
-    "IMPOSSIBLE",
-    "BatchSearch",
-    "BeamSearch",
-    "Floats",
-    "GreedySearch",
-    "SearchJob",
-    "StepPieces",
-]
-
 Floats = NDArray[np.float32]
 SourcePointers = list[Any]
 """For each sentence, this points to the keys and values of its source."""

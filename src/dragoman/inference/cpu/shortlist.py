@@ -32,16 +32,6 @@ from dragoman.system.atomic_files import atomic_write
 from dragoman.system.mapped_safetensors import MappedSafetensors
 from dragoman.text.special_tokens import EOS, FIRST_PIECE, PAD
 
-__all__ = [
-    "MIN_CONFIDENCE",
-    "SHORTLIST_FILE",
-    "Shortlist",
-    "ShortlistProjection",
-    "SlotProjections",
-    "read_shortlist",
-    "write_shortlist",
-]
-
 SHORTLIST_FILE: Final = "shortlist.safetensors"
 LAYOUT: Final = "1"
 """This changes with the arrays in the file."""

@@ -22,8 +22,6 @@ from dragoman.inference.cpu.tree_grammar import AllowedPieces, Flags, Ints
 from dragoman.search.options import SearchOptions
 from dragoman.text.special_tokens import BOS, EOS
 
-__all__ = ["SpeculativeSearch"]
-
 DRAFT_PIECES: Final = 5
 """So many pieces are proposed before the model checks them."""
 

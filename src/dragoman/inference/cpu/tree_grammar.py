@@ -25,8 +25,6 @@ from dragoman.trees.grammar import (
 )
 from dragoman.trees.linearization import WORD
 
-__all__ = ["AllowedPieces", "Flags", "Ints", "TreeGrammar"]
-
 Ints = NDArray[np.int32]
 Flags = NDArray[np.bool_]
 

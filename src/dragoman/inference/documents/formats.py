@@ -11,8 +11,6 @@ from typing import Any, Final
 
 from dragoman.errors import ConfigError, DataError
 
-__all__ = ["MEDIA_TYPES", "Document", "DocumentTooLargeError", "open_document"]
-
 MEDIA_TYPES: Final = {
     "txt": "text/plain; charset=utf-8",
     "tsv": "text/tab-separated-values; charset=utf-8",

@@ -15,8 +15,6 @@ from typing import Final
 from dragoman.inference import Translation
 from dragoman.inference.documents.lines import get_alternative
 
-__all__ = ["HtmlText", "HtmlTexts"]
-
 _MARKUP: Final = re.compile(
     r"<!--.*?(?:-->|$)|<(script|style|pre|code|kbd|samp|textarea|svg|math)\b.*?(?:</\1\s*>|$)"
     r"|</?[A-Za-z][^<>]*>|<[!?][^<>]*>",

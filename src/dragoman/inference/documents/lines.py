@@ -7,8 +7,6 @@ from dataclasses import replace
 
 from dragoman.inference import Translation
 
-__all__ = ["Lines", "get_alternative"]
-
 
 class Lines:
     """Hold some texts as one list of lines; blank lines and the white space around lines stay."""

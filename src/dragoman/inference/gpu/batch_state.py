@@ -26,24 +26,6 @@ from torch import Tensor
 from dragoman.inference.gpu.weights import GpuWeights
 from dragoman.search.beam import length_penalties
 
-__all__ = [
-    "DONE",
-    "FINISHED",
-    "INFO_FIELDS",
-    "LENGTH",
-    "MAX_LENGTH",
-    "MIN_SLOTS",
-    "SOURCE_LENGTH",
-    "WORDS",
-    "BatchState",
-    "HostCopy",
-    "SlotReport",
-    "bytes_per_slot",
-    "copy_async",
-    "pin",
-    "record_event",
-]
-
 # The fields of a slot's info.
 DONE: Final = 0
 LENGTH: Final = 1

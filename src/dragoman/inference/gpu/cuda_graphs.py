@@ -30,8 +30,6 @@ from dragoman.inference.gpu.batch_state import (
 from dragoman.inference.gpu.plain_operations import PlainOperations
 from dragoman.inference.gpu.tree_grammar import TreeGrammar
 
-__all__ = ["GRAPH_PAD_MULTIPLE", "GraphRunner", "capture", "decode_step", "encode_into_slots"]
-
 MAX_GRAPH_SOURCE: Final = 256
 """A sentence that is encoded alone is encoded by a graph if it has so few source positions."""
 GRAPH_PAD_MULTIPLE: Final = 16

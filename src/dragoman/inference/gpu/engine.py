@@ -29,8 +29,6 @@ from dragoman.models.weights import get_weights
 from dragoman.search.options import Hypothesis, SearchOptions, refuse_nan
 from dragoman.trees.grammar import SentencesToParse
 
-__all__ = ["GpuEngine", "open_gpu_engine", "why_no_gpu_engine"]
-
 MAX_ROWS: Final = 4096
 """A step extends at most so many hypotheses."""
 STEPS_BETWEEN_CHECKS: Final = 4

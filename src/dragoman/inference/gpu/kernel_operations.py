@@ -10,8 +10,6 @@ from dragoman.inference.gpu.batch_state import BatchState
 from dragoman.inference.gpu.plain_operations import PlainOperations
 from dragoman.inference.gpu.weights import GpuWeights, Matrix, Norm, Stage
 
-__all__ = ["KernelOperations"]
-
 
 class KernelOperations(PlainOperations):
     """Compute the same as plain PyTorch, faster."""

@@ -21,13 +21,6 @@ from dragoman.inference.gpu.small_gemm import launch_options
 from dragoman.inference.gpu.weights import GpuWeights, Norm
 from dragoman.text.special_tokens import BOS
 
-__all__ = [
-    "add_and_norm",
-    "embed",
-    "self_attention",
-    "source_attention",
-]
-
 
 def self_attention(
     qkv: Tensor,

@@ -22,8 +22,6 @@ from dragoman.inference.gpu.weights import GpuWeights, Matrix, Norm, Stage
 from dragoman.search.beam import stable_topk
 from dragoman.text.special_tokens import BOS, EOS, FIRST_PIECE
 
-__all__ = ["PlainOperations"]
-
 
 class PlainOperations:
     """Compute the operations of a step on the rows of the active slots."""

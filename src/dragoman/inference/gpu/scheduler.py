@@ -38,8 +38,6 @@ from dragoman.search.options import Hypothesis, SearchOptions, fallback_hypothes
 from dragoman.text.special_tokens import EOS, PAD
 from dragoman.trees.grammar import SentencesToParse
 
-__all__ = ["FinishedSentences", "Scheduler", "SourceQueue", "read_hypotheses"]
-
 SMALL_BATCH_ROWS: Final = 64
 """Up to so many rows the host checks after every step: what is done is to be seen at once."""
 ENCODED_AT_ONCE: Final = 1 << 15

@@ -22,8 +22,6 @@ from dragoman.inference.gpu.small_gemm import launch_options
 from dragoman.inference.gpu.weights import GpuWeights
 from dragoman.text.special_tokens import EOS, FIRST_PIECE
 
-__all__ = ["select_next"]
-
 PART_SCORES = 1024
 """A part has so many scores."""
 PARTS_PER_PROGRAM = 4

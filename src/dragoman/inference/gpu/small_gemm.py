@@ -21,8 +21,6 @@ from torch import Tensor
 
 from dragoman.inference.gpu.weights import Matrix, Norm
 
-__all__ = ["MAX_ROWS", "MAX_SUMMED_ROWS", "can_overlap", "launch_options", "small_gemm"]
-
 MAX_ROWS = 16
 """A program multiplies so many rows at a time; the tensor cores take no fewer."""
 MAX_SUMMED_ROWS = 4

@@ -35,8 +35,6 @@ from dragoman.trees.grammar import (
 )
 from dragoman.trees.linearization import WORD
 
-__all__ = ["TreeGrammar"]
-
 LEFT: Final = 0
 """This counts the words still to come."""
 DEPTH: Final = 1

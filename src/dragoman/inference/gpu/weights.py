@@ -20,8 +20,6 @@ from torch.nn import functional
 from dragoman.config import ModelConfig
 from dragoman.models.positions import position_table
 
-__all__ = ["DecoderLayer", "EncoderLayer", "GpuWeights", "Matrix", "Norm", "Stage"]
-
 PROJECTION_MULTIPLE: Final = 64
 """The projection is padded with zeros to a multiple of so many rows, for fast products."""
 

@@ -32,8 +32,6 @@ from dragoman.paper.figures.formulas import (
 )
 from dragoman.system.atomic_files import atomic_write
 
-__all__ = ["DOT_PRODUCTS", "FIGURE_LIST", "draw_all", "read_list"]
-
 FIGURE_LIST: Final = "figures.json"
 DOT_PRODUCTS: Final = "dot-products.json"
 """The file of the numbers behind the picture of that name."""

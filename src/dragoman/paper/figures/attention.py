@@ -14,25 +14,6 @@ from dragoman.errors import ConfigError, ModelError
 from dragoman.paper.figures.attention_lines import THRESHOLD, Panel, draw_lines
 from dragoman.paper.figures.attention_words import SentenceAttention
 
-__all__ = [
-    "CHOICE_RULES",
-    "FORMATS",
-    "LAW_SENTENCE",
-    "SPIRIT_SENTENCE",
-    "FigureOptions",
-    "FigureRecord",
-    "different_heads",
-    "draw_figure3",
-    "draw_figure4",
-    "draw_figure5",
-    "draw_source_attention",
-    "farthest_word",
-    "find_word",
-    "paper_layer",
-    "sharpest_heads",
-    "sharpest_word",
-]
-
 # H heads, T query words, S key words; the last of each is the end of its sentence
 
 

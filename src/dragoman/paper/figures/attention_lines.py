@@ -19,7 +19,6 @@ from dragoman.inspection.plotting import TEXT_COLOUR, check_format, save_figure,
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["THRESHOLD", "Panel", "draw_lines", "head_colour", "visible_lines"]
 
 THRESHOLD: Final = 0.02
 """The weight below which a line is not drawn, as it could not be seen."""

@@ -19,8 +19,6 @@ from dragoman.models.attention import record_attention
 from dragoman.search.batching import source_rows, target_rows
 from dragoman.text.tokenizer import Tokenizer
 
-__all__ = ["END", "SentenceAttention", "WordPieces", "compute_attention"]
-
 END: Final = "<EOS>"
 MAX_WORDS: Final = 120
 

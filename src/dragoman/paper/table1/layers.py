@@ -20,21 +20,6 @@ from dragoman.config import ModelConfig
 from dragoman.errors import ConfigError
 from dragoman.models.attention import MultiHeadAttention
 
-__all__ = [
-    "CONVOLUTIONAL",
-    "DILATED",
-    "LAYERS",
-    "RECURRENT",
-    "RESTRICTED",
-    "SELF_ATTENTION",
-    "Convolutional",
-    "Layer",
-    "Recurrent",
-    "RestrictedSelfAttention",
-    "SelfAttention",
-    "build_layer",
-]
-
 SELF_ATTENTION: Final = "self-attention"
 RECURRENT: Final = "recurrent"
 CONVOLUTIONAL: Final = "convolutional"

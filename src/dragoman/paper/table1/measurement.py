@@ -41,18 +41,6 @@ from dragoman.paper.table1.results import OperationCount, PassTime, PathLength, 
 from dragoman.system.memory import is_out_of_memory
 from dragoman.training.distributed.ranks import describe_device
 
-__all__ = [
-    "LENGTHS",
-    "WIDTHS",
-    "Operations",
-    "count_operations",
-    "count_sequential_operations",
-    "layers_to_connect",
-    "longest_product_chain",
-    "measure",
-    "measure_path_length",
-]
-
 LENGTHS: Final = (16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
 WIDTHS: Final = (64, 128, 256, 512)
 TRACED_WIDTH: Final = 2

@@ -23,11 +23,6 @@ from dragoman.paper.text_table import TextTable
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = [
-    "draw",
-    "render",
-    "text_tables",
-]
 
 FITTED_QUANTITIES: Final[dict[Quantity, str]] = {
     "mixing": "mixing",

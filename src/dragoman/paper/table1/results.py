@@ -13,17 +13,6 @@ import numpy as np
 
 from dragoman.paper.table1.layers import LAYERS
 
-__all__ = [
-    "OperationCount",
-    "PassTime",
-    "PathLength",
-    "Quantity",
-    "Table1",
-    "find_crossover",
-    "fit_exponent",
-    "upper_half",
-]
-
 Quantity: TypeAlias = Literal["mixing", "operations", "training_operations", "forward", "training"]
 """The name of a number of a layer that depends on n and d."""
 

@@ -61,17 +61,6 @@ from dragoman.system.memory import keep_freed_memory
 from dragoman.training.distributed.ranks import describe_device, pick_device
 from dragoman.training.precision import deterministic_algorithms
 
-__all__ = [
-    "SPEED_DEFINITION",
-    "EvaluationSet",
-    "TrainingSpeed",
-    "TranslationScores",
-    "first_batches",
-    "measure",
-    "measure_phrasebook",
-    "measure_speed",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class _PlannedRow:

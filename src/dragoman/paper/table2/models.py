@@ -23,20 +23,6 @@ from dragoman.config import Config, ModelConfig, load_preset
 from dragoman.errors import ConfigError
 from dragoman.models import count_parameters
 
-__all__ = [
-    "COMPARED_MODELS",
-    "TOLERANCE",
-    "ComparedModel",
-    "Family",
-    "active_parameters",
-    "budget_error",
-    "build_config",
-    "fit_width",
-    "peak_learning_rate",
-    "with_steps",
-]
-
-
 Family: TypeAlias = Literal["fixed", "attention", "other"]
 
 

@@ -18,14 +18,6 @@ from dragoman.paper.text_table import TextTable
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = [
-    "describe_length_effect",
-    "draw",
-    "model_colours",
-    "render",
-    "text_tables",
-]
-
 
 def render(table: Table2) -> str:
     """Return all tables and the conclusion about length for a terminal."""

@@ -9,9 +9,6 @@ from dragoman.config import ModelConfig
 from dragoman.evaluation.bleu_by_length import Bucket
 from dragoman.paper.table2.models import Family
 
-__all__ = ["VALIDATION", "Budget", "Row", "Table2", "describe_size"]
-
-
 Budget: TypeAlias = Literal["parameters", "flops"]
 
 

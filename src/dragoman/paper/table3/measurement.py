@@ -19,16 +19,6 @@ from dragoman.paper.paper_values import TABLE_3, Variation
 from dragoman.paper.sweep import PrintMessage, Trial, TrialResult
 from dragoman.paper.table3.results import ParameterCount, Table3, VariationResult
 
-__all__ = [
-    "SMALL_BASE",
-    "TINY_BASE",
-    "ScaledVariation",
-    "count_paper_parameters",
-    "measure",
-    "scale_variations",
-]
-
-
 ConfigChanges: TypeAlias = dict[str, dict[str, Any]]
 
 SMALL_BASE: Final = Config.from_dict(

@@ -23,7 +23,6 @@ from dragoman.paper.text_table import TextTable
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["draw", "findings_table", "parameter_table", "render", "scores_table"]
 
 _PAPER_BASE: Final = TABLE_3[0]
 _TEXT_COLUMNS: Final = ("row", "ours", "the paper's")

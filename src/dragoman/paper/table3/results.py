@@ -12,20 +12,6 @@ from dragoman.config import Config
 from dragoman.errors import DataError
 from dragoman.paper.paper_values import TABLE_3, Variation
 
-__all__ = [
-    "VERDICT_RULE",
-    "Difference",
-    "Finding",
-    "Metric",
-    "ParameterCount",
-    "Table3",
-    "VariationResult",
-    "Verdict",
-    "check_findings",
-    "compare_rows",
-]
-
-
 Metric: TypeAlias = Literal["bleu", "perplexity"]
 Verdict: TypeAlias = Literal["reproduced", "not reproduced", "within noise", "no verdict"]
 

@@ -37,8 +37,6 @@ from dragoman.paper.table4.treebanks import GoldTrees, Treebanks
 from dragoman.training.distributed.ranks import describe_device
 from dragoman.trees.evalb import PREDICTED_TAGS
 
-__all__ = ["PRESETS", "EvaluatedParser", "load_presets", "measure"]
-
 PRESETS: Final = ("parsing", "parsing-small")
 DROPOUTS: Final = (0.1, 0.2, 0.3)
 RATES: Final = (0.5, 1.0, 2.0)

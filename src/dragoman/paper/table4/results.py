@@ -21,18 +21,6 @@ from dragoman.trees.cleaning import clean_tree
 from dragoman.trees.evalb import PREDICTED_TAGS, BracketFigures, SentenceBrackets, score_trees
 from dragoman.trees.tree import Tree
 
-__all__ = [
-    "PAPER_TRANSFORMER",
-    "Bucket",
-    "Row",
-    "Scores",
-    "Table4",
-    "TriedSetting",
-    "compute_scores",
-    "read_predicted_trees",
-]
-
-
 # N sentences
 
 

@@ -15,8 +15,6 @@ from dragoman.evaluation.bracket_f1 import clean_trees
 from dragoman.trees.bracketing import write_tree
 from dragoman.trees.tree import Tree, leaves
 
-__all__ = ["LICENCE", "GoldTrees", "Treebanks", "tree_files"]
-
 LICENCE: Final = (
     "The Wall Street Journal's trees are the LDC's (LDC99T42) and need its licence; Dragoman does "
     "not carry them."

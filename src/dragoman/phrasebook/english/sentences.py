@@ -21,8 +21,6 @@ from dragoman.phrasebook.meaning import (
     gap_of,
 )
 
-__all__ = ["realise"]
-
 _PLURAL_DETERMINERS = {"this": "these"}
 _WH_ADVERBS = {"where": "where", "when": "when", "why": "why"}
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["MODALS", "PLURALS", "PREPOSITIONS", "PRONOUNS", "TIMES", "VERBS"]
-
 # plurals that the rules (-s, -es, -ies) do not give
 PLURALS = {
     "man": "men",

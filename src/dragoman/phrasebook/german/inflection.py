@@ -4,16 +4,6 @@ from __future__ import annotations
 
 from dragoman.phrasebook.german.words import NOUNS, STEMS, GermanVerb
 
-__all__ = [
-    "CONTRACTIONS",
-    "adjective",
-    "determiner",
-    "finite",
-    "noun_form",
-    "pronoun",
-    "relative_pronoun",
-]
-
 # A form is chosen by case ("nom", "acc", "dat") and by gender or plural ("m", "f", "n", "p").
 _DEFINITE = {
     "nom": {"m": "der", "f": "die", "n": "das", "p": "die"},

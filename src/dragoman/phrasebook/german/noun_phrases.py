@@ -20,8 +20,6 @@ from dragoman.phrasebook.german.inflection import (
 from dragoman.phrasebook.lexicon import NOUNS
 from dragoman.phrasebook.meaning import Adjunct, Clause, Name, Nominal, NounPhrase, Pair, Pronoun
 
-__all__ = ["adjunct_phrase", "nominal", "prepositional", "relative_word"]
-
 RelativeClause: TypeAlias = Callable[[NounPhrase], Node]
 _TAGS = {"the": "ART", "a": "ART", "no": "PIAT", "this": "PDAT", "every": "PIAT", "many": "PIAT"}
 _DECLENSIONS = {"the": "weak", "this": "weak", "every": "weak", "a": "mixed", "no": "mixed"}

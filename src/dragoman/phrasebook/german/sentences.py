@@ -34,8 +34,6 @@ from dragoman.phrasebook.meaning import (
     gap_of,
 )
 
-__all__ = ["realise"]
-
 Order: TypeAlias = Literal["second", "inverted", "first", "final"]
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["ADJECTIVES", "NOUNS", "VERBS", "GermanNoun", "GermanVerb"]
-
 
 @dataclass(frozen=True, slots=True)
 class GermanNoun:

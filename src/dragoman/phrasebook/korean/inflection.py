@@ -10,8 +10,6 @@ import functools
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-__all__ = ["Ending", "Stem", "conjugate", "final", "mark", "with_final"]
-
 _FIRST = 0xAC00  # 가
 _VOWELS = "ㅏㅐㅑㅒㅓㅔㅕㅖㅗㅘㅙㅚㅛㅜㅝㅞㅟㅠㅡㅢㅣ"
 _FINALS = (" ", *"ㄱㄲㄳㄴㄵㄶㄷㄹㄺㄻㄼㄽㄾㄿㅀㅁㅂㅄㅅㅆㅇㅈㅊㅋㅌㅍㅎ")

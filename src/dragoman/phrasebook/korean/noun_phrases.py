@@ -25,16 +25,6 @@ from dragoman.phrasebook.meaning import (
     Wh,
 )
 
-__all__ = [
-    "adjective_for",
-    "is_definite",
-    "noun_of",
-    "phrase_in",
-    "pronoun_for",
-    "reflexive",
-    "verb_for",
-]
-
 RelativeClause: TypeAlias = Callable[[NounPhrase], Node]
 
 # cases that take a second word: the particle before it, and the word

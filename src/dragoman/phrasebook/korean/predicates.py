@@ -15,8 +15,6 @@ from dragoman.phrasebook.korean.inflection import Ending, Stem, Tense, conjugate
 from dragoman.phrasebook.korean.noun_phrases import adjective_for, noun_of, verb_for
 from dragoman.phrasebook.meaning import Clause, Gap, Nominal, NounPhrase, Pronoun
 
-__all__ = ["Form", "Predicate", "predicate", "verb_of"]
-
 # what the clause is in its sentence
 Form: TypeAlias = Literal[
     "statement", "question", "attribute", "that", "fact", "hope", "whether",

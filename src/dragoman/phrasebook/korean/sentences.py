@@ -30,8 +30,6 @@ from dragoman.phrasebook.meaning import (
     gap_of,
 )
 
-__all__ = ["realise"]
-
 _QUESTION_ADVERBS = {"when": "언제", "why": "왜"}
 _COMPLEMENTS: dict[str, Form] = {"hope": "hope", "notice": "fact", "ask": "whether"}  # else "that"
 _STATES = ("be", "love", "know")

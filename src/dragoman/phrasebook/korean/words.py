@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from dragoman.phrasebook.korean.inflection import Kind, Stem
 
-__all__ = ["ADJECTIVES", "NOUNS", "VERBS", "KoreanAdjective", "KoreanNoun", "KoreanVerb"]
-
 
 @dataclass(frozen=True, slots=True)
 class KoreanNoun:

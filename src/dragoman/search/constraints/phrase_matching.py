@@ -22,19 +22,6 @@ from dragoman.text.special_tokens import FIRST_PIECE
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.word_boundaries import is_word
 
-__all__ = [
-    "FOUND",
-    "IGNORED",
-    "OTHER",
-    "POINT",
-    "SPACE",
-    "START",
-    "WORD",
-    "PhraseMatcher",
-    "PieceSpelling",
-    "character_kind",
-]
-
 IGNORED: Final = 0
 SPACE: Final = 1
 WORD: Final = 2

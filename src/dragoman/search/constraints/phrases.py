@@ -26,8 +26,6 @@ from dragoman.text.special_tokens import EOS
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.word_boundaries import contains_phrase
 
-__all__ = ["PhraseCompiler", "PhraseConstraint", "PhraseRequirements"]
-
 MAX_CHARACTERS: Final = 400
 """A phrase has at most so many characters."""
 MAX_KEPT_PHRASES: Final = 1000

@@ -30,8 +30,6 @@ from dragoman.trees.grammar import (
 )
 from dragoman.trees.linearization import WORD, Actions
 
-__all__ = ["TreeConstraint", "tree_constraints"]
-
 ANNOUNCEMENT: Final = -2
 """Ids that announce a word are of this kind: see `TreeTokenizer`."""
 

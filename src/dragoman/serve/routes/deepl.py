@@ -19,8 +19,6 @@ from dragoman.serve.requests import (
 )
 from dragoman.text.languages import language_name
 
-__all__ = ["router"]
-
 UNLIMITED: Final = 10**12
 """The characters that DeepL gives as the limit of accounts without one."""
 

@@ -17,8 +17,6 @@ from dragoman.serve.errors import ERROR_RESPONSES, ServiceError
 from dragoman.serve.limits import DOCUMENT_BYTES, DOCUMENT_EXPANSION, DOCUMENT_SECONDS
 from dragoman.serve.requests import get_authenticator, get_service, translate
 
-__all__ = ["DocumentStore", "router"]
-
 router = APIRouter(tags=["LibreTranslate"], responses=ERROR_RESPONSES)
 
 

@@ -12,8 +12,6 @@ from pydantic import BaseModel
 
 from dragoman.serve.requests import get_service
 
-__all__ = ["router"]
-
 router = APIRouter(tags=["operations"])
 
 

@@ -21,8 +21,6 @@ from dragoman.serve.requests import (
 )
 from dragoman.text.languages import detect_languages, language_name
 
-__all__ = ["router"]
-
 router = APIRouter(route_class=FormRoute, tags=["LibreTranslate"], responses=ERROR_RESPONSES)
 
 Key = Annotated[str | None, Field(description="Needed if the service has API keys.")]

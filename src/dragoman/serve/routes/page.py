@@ -21,8 +21,6 @@ from dragoman.serve.limits import MAX_HEADS
 from dragoman.serve.requests import check_size, get_service
 from dragoman.serve.routes.v1 import Beam, ModelChoice, StrictBody, authenticate, find_model
 
-__all__ = ["router"]
-
 router = APIRouter(tags=["Dragoman"], responses=ERROR_RESPONSES)
 
 MEDIA_TYPES: Final = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}

@@ -33,8 +33,6 @@ from dragoman.serve.requests import (
 from dragoman.serve.service import TranslationService
 from dragoman.text.languages import detect_languages
 
-__all__ = ["Beam", "ModelChoice", "StrictBody", "authenticate", "find_model", "router"]
-
 router = APIRouter(prefix="/v1", tags=["Dragoman"], responses=ERROR_RESPONSES)
 
 Texts = Annotated[str | list[str], Field(description="A text, or several.")]

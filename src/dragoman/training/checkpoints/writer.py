@@ -44,8 +44,6 @@ from dragoman.training.checkpoints.checkpoint import (
 from dragoman.training.distributed.parallel import LocalRows, all_rows
 from dragoman.training.distributed.ranks import Ranks
 
-__all__ = ["CheckpointWriter", "HostSnapshot", "save_checkpoint"]
-
 ALIGNMENT = 64
 
 

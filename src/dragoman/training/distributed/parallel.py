@@ -27,20 +27,6 @@ from dragoman.models.weights import (
 from dragoman.training.distributed.ranks import Ranks
 from dragoman.training.precision import uses_bf16, uses_kernels
 
-__all__ = [
-    "LocalRows",
-    "all_rows",
-    "apply_fsdp",
-    "gather_model",
-    "gradient_sync",
-    "local_rows",
-    "local_tensor",
-    "parallelize",
-    "should_shard",
-    "state_bytes",
-]
-
-
 MAX_STATE_FRACTION = 0.6
 """A copy of a run's state may fill this fraction of a device; the rest is for activations."""
 

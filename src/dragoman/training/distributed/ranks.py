@@ -32,22 +32,6 @@ from torch import Tensor
 from dragoman.errors import ConfigError, TrainingError
 from dragoman.training.run_file import RunFile
 
-__all__ = [
-    "Ranks",
-    "Store",
-    "agree_on_start_id",
-    "connect_store",
-    "describe_device",
-    "environment_rank",
-    "environment_world_size",
-    "is_restart_of",
-    "job_id",
-    "join_process_group",
-    "pick_device",
-    "store_address",
-]
-
-
 POLL_SECONDS = 0.05
 
 

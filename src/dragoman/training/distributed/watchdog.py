@@ -32,8 +32,6 @@ from dragoman.errors import TrainingError
 from dragoman.training.checkpoints.checkpoint import checkpoint_step, list_checkpoints
 from dragoman.training.distributed.ranks import Ranks, Store, store_address
 
-__all__ = ["run_watchdog"]
-
 MISSED_BEATS = 10
 """This many missed heartbeats are enough after a signal or a failed collective."""
 ALIVE, FINISHED, FAILED = "alive", "finished", "failed"
