@@ -1,6 +1,6 @@
 """Every implementation of the models computes what it says it supports, and refuses the rest.
 
-What each supports is declared in `dragoman.models.support`. For every value of every feature there
+What each supports is declared in `dragoman.models.supported_settings`. For every value of every feature there
 is a small model here; an implementation that supports it must compute what PyTorch computes, and
 one that does not must refuse it with the declared reason.
 """
@@ -30,7 +30,7 @@ from dragoman.inspection.layer_activations import compute_activations, count_lay
 from dragoman.interop.export import PACKAGES, check_exportable, export
 from dragoman.model_directory import LoadedModel
 from dragoman.models import Model, Rows, build
-from dragoman.models.support import IMPLEMENTATIONS, Implementation, unsupported
+from dragoman.models.supported_settings import IMPLEMENTATIONS, Implementation, unsupported
 from dragoman.models.weights import get_weights
 from dragoman.search import SearchOptions
 from dragoman.search.batching import source_rows, target_rows

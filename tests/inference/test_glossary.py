@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from dragoman.errors import ConfigError, DataError
 from dragoman.inference import Glossary, Translation, Translator
 from dragoman.inference.glossary import GlossaryTranslator
-from dragoman.inference.translation import Request
+from dragoman.inference.translation_types import Request
 from dragoman.text.word_boundaries import contains_phrase
 
 

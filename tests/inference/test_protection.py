@@ -17,7 +17,7 @@ from dragoman.inference.protection import (
     restore_text,
     translate_protected,
 )
-from dragoman.inference.translation import Request
+from dragoman.inference.translation_types import Request
 
 KEPT = re.compile(
     r"</?[a-z][^<>]*>|https?://\S*\w/?|www\.\S*\w|[\w.]+@[\w.]+\w|\{\w*\}|%[sd]|%1\$s"

@@ -20,7 +20,8 @@ from dragoman.models.weights import read_tensors
 from dragoman.training import loop
 from dragoman.training.checkpoints import checkpoint
 from dragoman.training.checkpoints import checkpoint as checkpoints
-from dragoman.training.checkpoints.checkpoint import Checkpoint, average_checkpoints
+from dragoman.training.checkpoints.averaging import average_checkpoints
+from dragoman.training.checkpoints.checkpoint import Checkpoint
 from dragoman.training.loop import fit
 from dragoman.training.loss import Criterion
 from dragoman.training.run import resume, train

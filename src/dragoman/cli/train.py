@@ -79,7 +79,7 @@ def average(
     last: Annotated[int, typer.Option(help="Of a run: so many of its last checkpoints.")] = 5,
 ) -> None:
     """Average checkpoints into a model (§6.1)."""
-    from dragoman.training.checkpoints.checkpoint import average_checkpoints as average_models
+    from dragoman.training.checkpoints.averaging import average_checkpoints as average_models
 
     print_result(average_models(paths, out, last=last))
 

@@ -11,7 +11,7 @@ from typing import Final
 import torch
 from torch import Tensor
 
-from dragoman.inference.translation import Alternative
+from dragoman.inference.translation_types import Alternative
 from dragoman.models import Model
 from dragoman.search import SearchOptions, search
 from dragoman.search.allowed_outputs import NEVER, Constraint

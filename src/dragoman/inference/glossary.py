@@ -18,7 +18,7 @@ from typing import Final
 
 from dragoman.data.readers.parallel import open_text
 from dragoman.errors import DataError
-from dragoman.inference.translation import Request, TranslateFunction, Translation
+from dragoman.inference.translation_types import Request, TranslateFunction, Translation
 from dragoman.text.word_boundaries import contains_phrase, is_word
 
 

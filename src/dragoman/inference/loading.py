@@ -22,7 +22,7 @@ from dragoman.inference.cpu.kernel_library import used_instruction_set, why_no_k
 from dragoman.inference.cpu.shortlist import read_shortlist
 from dragoman.inference.engine import DEFAULT_WINDOW, Engine
 from dragoman.model_directory import LoadedModel, load_model, open_model
-from dragoman.models.support import unsupported
+from dragoman.models.supported_settings import unsupported
 from dragoman.system.cores import available_cores
 from dragoman.system.memory import keep_freed_memory
 from dragoman.text.tokenizer import Tokenizer

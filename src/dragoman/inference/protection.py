@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Final
 
-from dragoman.inference.translation import Request, TranslateFunction, Translation
+from dragoman.inference.translation_types import Request, TranslateFunction, Translation
 from dragoman.text.normalization import normalize
 from dragoman.text.word_boundaries import is_word
 

@@ -10,7 +10,7 @@ from typing import Final
 import torch
 
 from dragoman.errors import DataError
-from dragoman.inference.translation import ScoredTranslation
+from dragoman.inference.translation_types import ScoredTranslation
 from dragoman.models import Model
 from dragoman.search.batching import length_sorted_batches, source_rows, target_rows
 from dragoman.search.options import length_penalty

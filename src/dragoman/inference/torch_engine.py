@@ -19,7 +19,7 @@ from dragoman.errors import ConfigError
 from dragoman.inference.alignment import attends_to_source, source_attention, word_alignment
 from dragoman.inference.alternatives import find_alternatives
 from dragoman.inference.scoring import score_pairs
-from dragoman.inference.translation import (
+from dragoman.inference.translation_types import (
     Alternative,
     DecodingSettings,
     ScoredTranslation,

@@ -22,7 +22,7 @@ from dragoman.inference.loading import (
     load_for_inference,
 )
 from dragoman.inference.protection import find_copied_words, translate_protected
-from dragoman.inference.translation import (
+from dragoman.inference.translation_types import (
     Alternative,
     DecodingSettings,
     Request,

@@ -24,7 +24,7 @@ from dragoman.inspection.sentence_pair import (
     read_pair,
 )
 from dragoman.models import Model
-from dragoman.models.support import unsupported
+from dragoman.models.supported_settings import unsupported
 from dragoman.models.transformer import ResidualStream
 from dragoman.text.special_tokens import BOS, EOS
 

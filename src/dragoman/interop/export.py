@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
 
 from dragoman.config import Config
 from dragoman.errors import ConfigError
-from dragoman.models.support import unsupported
+from dragoman.models.supported_settings import unsupported
 from dragoman.system.atomic_files import atomic_directory
 
 if TYPE_CHECKING:

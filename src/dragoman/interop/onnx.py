@@ -168,7 +168,7 @@ _INPUTS = ("ids", "mask", "source_keys", "source_values", "past_keys", "past_val
 def write(loaded: LoadedModel, directory: Path) -> None:
     """Write two graphs, the tokeniser, and a page with the loop that calls them."""
     model, m = loaded.model, loaded.config.model
-    assert isinstance(model, Transformer)  # see dragoman.models.support
+    assert isinstance(model, Transformer)  # see dragoman.models.supported_settings
     batch, source = torch.export.Dim("batch"), torch.export.Dim("source")
     past = torch.export.Dim("past")
     B, S, P = 3, 5, 7  # any, but different from each other, and neither 0 nor 1

@@ -3,7 +3,7 @@
 Each file holds one operation: its kernels, its gradient, and a function that computes what the
 plain code in `models` computes. `usable` tells where they run; the plain path is the reference that
 they are tested against. Which models each operation supports is declared in
-`dragoman.models.support`.
+`dragoman.models.supported_settings`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Models: they see ids, never text.
 
-`dragoman.models.support` and `dragoman.models.sinusoids` can be used without PyTorch; the models
+`dragoman.models.supported_settings` and `dragoman.models.sinusoids` can be used without PyTorch; the models
 import it when they are used.
 """
 

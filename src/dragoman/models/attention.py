@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from dragoman import kernels
 from dragoman.config import ModelConfig
 from dragoman.models.api import Rows
-from dragoman.models.support import unsupported
+from dragoman.models.supported_settings import unsupported
 
 # cuDNN's attention plans anew for every length, which takes a tenth of a second at each piece of a
 # translation; PyTorch's other kernels do not.

@@ -29,7 +29,7 @@ from dragoman.models.api import Model, Rows, State
 from dragoman.models.attention import AttentionMask, Linear, MultiHeadAttention
 from dragoman.models.experts import Experts
 from dragoman.models.positions import LearnedPositions, RelativeBias, added_positions, rotate
-from dragoman.models.support import unsupported
+from dragoman.models.supported_settings import unsupported
 
 # --- §3.1 encoder and decoder stacks ---
 

@@ -29,10 +29,10 @@ from dragoman.system.cores import available_cores
 from dragoman.system.memory import keep_freed_memory
 from dragoman.system.signals import SIGNALS, SignalCatcher
 from dragoman.text.subword_sampling import SubwordSampler
+from dragoman.training.checkpoints.averaging import average_weights
 from dragoman.training.checkpoints.checkpoint import (
     Checkpoint,
     TrainingState,
-    average_weights,
     newest_valid_checkpoint,
     training_tensors,
     valid_checkpoints,

@@ -26,7 +26,7 @@ from dragoman.training.distributed.ranks import (
 )
 from dragoman.training.loop import Outcome, fit
 from dragoman.training.progress import ProgressDisplay
-from dragoman.training.run_file import RunFile
+from dragoman.training.run_json import RunFile
 from dragoman.training.validation import copy_test_sets
 
 __all__ = ["Outcome", "resume", "train"]

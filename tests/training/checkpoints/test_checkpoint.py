@@ -19,10 +19,10 @@ from torch import Tensor
 from dragoman.data.batching.batches import Position
 from dragoman.errors import DragomanError, ModelError, TrainingError
 from dragoman.training.checkpoints import checkpoint, writer
+from dragoman.training.checkpoints.averaging import average_weights
 from dragoman.training.checkpoints.checkpoint import (
     Checkpoint,
     TrainingState,
-    average_weights,
     checkpoint_path,
     list_checkpoints,
     newest_valid_checkpoint,

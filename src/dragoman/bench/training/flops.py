@@ -43,7 +43,7 @@ from dragoman.bench import sample_evenly
 from dragoman.config import Config, ModelConfig
 from dragoman.data.batching.batches import Batch
 from dragoman.models import build
-from dragoman.models.support import unsupported
+from dragoman.models.supported_settings import unsupported
 from dragoman.training.loss import Criterion, TensorBatch
 
 # N sentences

@@ -31,7 +31,7 @@ from dragoman.inference.cpu.speculative_decoding import SpeculativeSearch
 from dragoman.inference.cpu.tree_grammar import AllowedPieces, TreeGrammar
 from dragoman.inference.engine import DEFAULT_WINDOW, Engine, output_limits
 from dragoman.model_directory import LoadedModel
-from dragoman.models.support import unsupported
+from dragoman.models.supported_settings import unsupported
 from dragoman.search.options import Hypothesis, SearchOptions, fallback_hypothesis, refuse_nan
 from dragoman.system.cores import available_cores
 from dragoman.trees.grammar import SentencesToParse

@@ -19,7 +19,7 @@ from safetensors.numpy import save
 from dragoman.config import ModelConfig
 from dragoman.errors import ConfigError, ModelError
 from dragoman.model_directory import LoadedModel
-from dragoman.models.support import unsupported
+from dragoman.models.supported_settings import unsupported
 from dragoman.system.atomic_files import atomic_write
 from dragoman.system.mapped_safetensors import MappedSafetensors
 

@@ -24,7 +24,7 @@ from dragoman.inference.gpu.tree_grammar import TreeGrammar
 from dragoman.inference.gpu.weights import GpuWeights
 from dragoman.kernels import supported
 from dragoman.model_directory import LoadedModel
-from dragoman.models.support import unsupported
+from dragoman.models.supported_settings import unsupported
 from dragoman.models.weights import get_weights
 from dragoman.search.options import Hypothesis, SearchOptions, refuse_nan
 from dragoman.trees.grammar import SentencesToParse

@@ -7,7 +7,7 @@ safetensors file with the rows that one rank holds. The index says of every tens
 which shard holds which rows, and of every shard its size and checksum, so that any number of ranks
 can read what any number wrote; all must share a file system. docs/checkpoints.md shows one.
 
-How a checkpoint is written is in writer.py. Averaging several into a model (§6.1) is at the end.
+How a checkpoint is written is in writer.py.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import os
 import re
 import shutil
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,23 +27,16 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
-from dragoman.config import Config
 from dragoman.data.batching.batches import Position
-from dragoman.errors import ConfigError, DataError, DragomanError, ModelError, TrainingError
-from dragoman.model_directory import save_model
-from dragoman.models import build
+from dragoman.errors import DataError, DragomanError, ModelError, TrainingError
 from dragoman.models.weights import (
-    adopt_weights,
     check_shapes,
     get_weights,
-    read_tensors,
     write_tensors,
 )
 from dragoman.system.atomic_files import TEMPORARY_PREFIX, write_synced
 from dragoman.training.distributed.parallel import LocalRows, all_rows
 from dragoman.training.optimizers import Adam, MovingAverage
-from dragoman.training.run_file import RunFile
-from dragoman.trees.tree_tokenizer import load_tokenizer
 
 __all__ = [
     "GENERATORS",
@@ -53,8 +46,6 @@ __all__ = [
     "Index",
     "ShardReader",
     "TrainingState",
-    "average_checkpoints",
-    "average_weights",
     "build_index",
     "checkpoint_path",
     "checkpoint_step",
@@ -416,62 +407,3 @@ def _remove(path: Path) -> None:
     shutil.rmtree(doomed, ignore_errors=True)
     path.rename(doomed)
     shutil.rmtree(doomed, ignore_errors=True)
-
-
-def average_checkpoints(paths: Sequence[Path], out: Path, *, last: int = 5) -> str:
-    """Write the mean of a run's last checkpoints, or of these checkpoints or models, to `out`."""
-    if len(paths) == 1 and (paths[0] / "checkpoints").is_dir():
-        run = paths[0]
-        chosen = list_checkpoints(run)[-last:] if last > 0 else []
-        if not chosen:
-            raise ModelError(f"{run}: has no checkpoint to average yet")
-    else:
-        chosen = list(paths)
-        run = chosen[0].parent.parent if (chosen[0] / STATE_FILE).exists() else chosen[0]
-    if not chosen:
-        raise ConfigError("nothing to average; name a run or some checkpoints")
-    for path in chosen:
-        if not (path / STATE_FILE).exists() and not (path / "weights.safetensors").exists():
-            raise ModelError(
-                f"{path}: no checkpoint and no model (no {STATE_FILE} and no weights.safetensors "
-                "in it)"
-            )
-    config = Config.load(run / "config.toml")
-    run_file = RunFile.read(run)  # a model has none: its tokeniser is in its own directory
-    tokenizer = load_tokenizer(run / run_file.data if run_file else run)
-    weights = average_weights(chosen)
-    with torch.device("meta"):
-        model = build(config.model, *tokenizer.sizes)
-    adopt_weights(model, weights, where=str(chosen[0]))  # refuses the weights of another model
-    card = {
-        "made_of": f"average of {len(chosen)}: {', '.join(path.name for path in chosen)}",
-        "parameters": sum(tensor.numel() for tensor in weights.values()),
-    }
-    save_model(out, weights, config, tokenizer, card)
-    return f"{out}: {card['made_of']}"
-
-
-def average_weights(paths: Sequence[Path]) -> dict[str, Tensor]:
-    """Return the mean weights of several checkpoints or models, summed in double precision.
-
-    A checkpoint with a moving average gives that in place of its weights.
-    """
-    total: dict[str, Tensor] = {}
-    for path in paths:
-        weights = _read_weights(path)
-        if not total:
-            total = {name: tensor.double() for name, tensor in weights.items()}
-            continue
-        if {n: t.shape for n, t in weights.items()} != {n: t.shape for n, t in total.items()}:
-            raise ModelError(f"{path}: not the same model as {paths[0]}; they cannot be averaged")
-        for name, tensor in weights.items():
-            total[name] += tensor.double()
-    return {name: (tensor / len(paths)).float() for name, tensor in total.items()}
-
-
-def _read_weights(path: Path) -> dict[str, Tensor]:
-    if not (path / STATE_FILE).exists():
-        return read_tensors(path / "weights.safetensors")
-    checkpoint = Checkpoint(path)
-    checkpoint.shards.verify()
-    return checkpoint.read_weights()

@@ -30,7 +30,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from dragoman.errors import ConfigError, TrainingError
-from dragoman.training.run_file import RunFile
+from dragoman.training.run_json import RunFile
 
 POLL_SECONDS = 0.05
 
