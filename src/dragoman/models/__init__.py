@@ -1,7 +1,7 @@
 """Models: they see ids, never text.
 
-`dragoman.models.supported_settings` and `dragoman.models.sinusoids` can be used without PyTorch; the models
-import it when they are used.
+`supported_settings` and `sinusoids` can be used without PyTorch; the models import it when they are
+used.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Two kinds are added to the embeddings: `SinusoidalPositions`, the paper's, and `LearnedPositions`
 (Table 3, row E); `added_positions` makes the one that a config asks for. Two kinds act inside
 self-attention: `rotate` turns queries and keys, and `RelativeBias` is added to the scores.
-Which implementations of the Transformer have which is declared in `dragoman.models.supported_settings`.
+Which implementations of the Transformer have which is declared in `supported_settings`.
 """
 
 # R rows, T queries, S keys, H heads, K query/key width, M model width

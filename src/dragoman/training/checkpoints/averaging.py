@@ -20,11 +20,6 @@ from dragoman.training.checkpoints.checkpoint import STATE_FILE, Checkpoint, lis
 from dragoman.training.run_json import RunFile
 from dragoman.trees.tree_tokenizer import load_tokenizer
 
-__all__ = [
-    "average_checkpoints",
-    "average_weights",
-]
-
 
 def average_checkpoints(paths: Sequence[Path], out: Path, *, last: int = 5) -> str:
     """Write the mean of a run's last checkpoints, or of these checkpoints or models, to `out`."""
