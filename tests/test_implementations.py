@@ -1,8 +1,8 @@
 """Every implementation of the models computes what it says it supports, and refuses the rest.
 
 What each supports is declared in `dragoman.models.supported_settings`. For every value of every
-feature there is a small model here; an implementation that supports it must compute what PyTorch computes, and
-one that does not must refuse it with the declared reason.
+feature there is a small model here; an implementation that supports it must compute what PyTorch
+computes, and one that does not must refuse it with the declared reason.
 """
 
 from __future__ import annotations
