@@ -110,6 +110,11 @@ class DataConfig:
                 f'data.{name} = {list(codes)} needs two codes, source and target; try ["en", "de"]',
             )
 
+    @property
+    def target_language(self) -> str | None:
+        """Return the ISO code of the target language, or None if the languages are not known."""
+        return self.languages[1] if self.languages else None
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TreesConfig:

@@ -1,14 +1,12 @@
 """Trees as text, and what is taken off them."""
 
-from itertools import pairwise
-
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dragoman.errors import DataError
 from dragoman.phrasebook import generate
-from dragoman.trees.bracketing import parse_tree, read_trees, write_indented_tree, write_tree
+from dragoman.trees.bracketing import parse_tree, read_trees, write_tree
 from dragoman.trees.cleaning import add_root, clean_tree, collapse_unary, restore_unary
 from dragoman.trees.tree import Leaf, Node, leaves, spans
 
@@ -84,11 +82,6 @@ def test_a_written_tree_is_read_as_it_was(tree):
     assert shape(parse_tree(write_tree(tree))) == shape(tree)
 
 
-@given(any_tree, st.integers(0, 120))
-def test_a_pretty_tree_is_read_as_it_was(tree, width):
-    assert shape(parse_tree(write_indented_tree(tree, width))) == shape(tree)
-
-
 @given(any_word, any_word)
 def test_different_words_are_written_differently(one, other):
     written = {write_tree(Leaf("NN", one)), write_tree(Leaf("NN", other))}
@@ -99,7 +92,6 @@ def test_the_trees_of_the_phrasebook_are_written_as_they_were():
     for pair in generate("de", "train", 200):
         for text in (pair.source_tree, pair.target_tree):
             assert write_tree(parse_tree(text)) == text
-            assert write_tree(parse_tree(write_indented_tree(parse_tree(text), 40))) == text
 
 
 @pytest.mark.parametrize(
@@ -256,36 +248,8 @@ def test_one_tree_is_one(text):
     ],
 )
 def test_what_could_not_be_read_again_is_not_written(tree):
-    for write in (write_tree, write_indented_tree):
-        with pytest.raises(DataError, match=r"white space|has no tag"):
-            write(tree)
-
-
-def test_a_pretty_tree_looks_so():
-    tree = parse_tree("( (S (NP (DT the) (NN dog)) (VP (VBZ sees) (NP (DT a) (NN cat))) (. .)))")
-    assert write_indented_tree(tree) == write_tree(tree)
-    assert write_indented_tree(tree, 30).split("\n") == [
-        "(",
-        "  (S",
-        "    (NP (DT the) (NN dog))",
-        "    (VP",
-        "      (VBZ sees)",
-        "      (NP (DT a) (NN cat)))",
-        "    (. .)))",
-    ]
-    assert (
-        max(map(len, write_indented_tree(tree, 27).split("\n"))) == 27
-    )  # the closing brackets count
-    assert max(map(len, write_indented_tree(tree, 26).split("\n"))) == 26
-
-
-@given(any_tree, st.integers(20, 60))
-def test_a_pretty_tree_breaks_no_line_that_fits(tree, width):
-    lines = write_indented_tree(tree, width).split("\n")
-    assert all(
-        len(a) - len(a.lstrip(" ")) + 2 >= len(b) - len(b.lstrip(" ")) for a, b in pairwise(lines)
-    )
-    assert (len(lines) == 1) == (len(write_tree(tree)) <= width or isinstance(tree, Leaf))
+    with pytest.raises(DataError, match=r"white space|has no tag"):
+        write_tree(tree)
 
 
 # ------------------------------------------------------------------------------ cleaning
@@ -384,11 +348,6 @@ def test_a_deep_tree_is_read_and_written():
     again = parse_tree(write_tree(tree))
     assert spans(again) == spans(tree)
     assert [leaf.word for leaf in leaves(again)] == [str(n) for n in reversed(range(DEEP))]
-
-
-def test_a_deep_tree_is_printed():
-    again = parse_tree(write_indented_tree(comb(DEEP)))
-    assert write_tree(again) == write_tree(comb(DEEP))
 
 
 def test_a_deep_tree_is_cleaned():

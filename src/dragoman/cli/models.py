@@ -198,8 +198,7 @@ def _open_or_prepare(loaded: LoadedModel, files: list[Path], progress: Any) -> I
 def _figures(one: ShortlistComparison, loaded: LoadedModel) -> dict[str, Any]:
     from dragoman.evaluation.metrics import bleu
 
-    languages = loaded.config.data.languages
-    language = languages[1] if languages else None
+    language = loaded.config.data.target_language
     return {
         "beam": one.beam,
         "sentences": len(one.whole),

@@ -71,7 +71,7 @@ def evaluate(
     """
     if isinstance(system, Translator):
         check_counts({"source lines": source, "references": references})
-        language = language or next(iter(system.config.data.languages[1:]), None)
+        language = language or system.config.data.target_language
     hypotheses = _translate(system, source, options)
     settings = _ScoreOptions(
         lowercase=lowercase, tokenize=tokenize, language=language, metrics=metrics

@@ -285,8 +285,8 @@ class TranslationPipeline:
         engine: Engine | None = None,
     ) -> None:
         """Use the `torch_engine` only for what the `engine` does not do."""
-        languages = config.data.languages
-        self.separator = "" if languages and written_without_spaces(languages[1]) else " "
+        language = config.data.target_language
+        self.separator = "" if language and written_without_spaces(language) else " "
         self._torch_engine, self._engine = torch_engine, engine
         self._tokenizer, self._config, self._warn = tokenizer, config, warn
 

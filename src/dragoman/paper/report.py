@@ -1,20 +1,26 @@
-"""The report: all tables and figures that were measured, beside the paper's, on one page."""
+"""The report: all tables and figures that were measured, beside the paper's, on one HTML page.
+
+The page needs no other file: it contains its style and its pictures.
+"""
 
 from __future__ import annotations
 
+import base64
 import json
+import re
 import shlex
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import date
+from html import escape
+from importlib import resources
 from pathlib import Path
 from typing import Any, TypeVar
 
-from dragoman.errors import DataError
+from dragoman.errors import DataError, DragomanError
 from dragoman.paper import table1, table2, table3, table4
 from dragoman.paper.figures.all_figures import DOT_PRODUCTS, FIGURE_LIST, read_list
 from dragoman.paper.figures.formulas import DotProducts
-from dragoman.paper.html_page import Picture, Section, render_page
 from dragoman.paper.text_table import TextTable
 from dragoman.system.atomic_files import atomic_write
 
@@ -184,3 +190,93 @@ def _dot_products(folder: Path) -> Iterator[TextTable]:
     """Yield the numbers behind the picture of dot products, if there are any."""
     if (file := folder / DOT_PRODUCTS).exists():
         yield _read(file, DotProducts.from_json).to_table()
+
+
+# --- the page ---
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """Hold where a PNG or SVG picture is, and the caption that says what it shows."""
+
+    path: Path
+    caption: str
+
+    def to_html(self) -> str:
+        """Return a figure that contains the picture's own bytes; raise if they cannot be read."""
+        kinds = {".png": "image/png", ".svg": "image/svg+xml"}
+        try:
+            content = base64.b64encode(self.path.read_bytes()).decode("ascii")
+            kind = kinds[self.path.suffix]
+        except (OSError, KeyError):
+            raise DragomanError(
+                f"{self.path}: cannot be put in the report; draw it again"
+            ) from None
+        return (
+            f'<figure><div class="scroll" tabindex="0"><img src="data:{kind};base64,{content}" '
+            f'alt="{escape(self.caption)}"></div>'
+            f"<figcaption>{escape(self.caption)}</figcaption></figure>"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """Hold what was measured of a table or figure of the paper, and the command that does it."""
+
+    title: str
+    introduction: str
+    command: str
+    parts: Sequence[TextTable | Picture | str] = ()
+    """Holds tables, pictures and paragraphs in order; it is empty if nothing was measured yet."""
+
+    @property
+    def anchor(self) -> str:
+        """Return the section's name in links."""
+        return re.sub(r"[^a-z0-9]+", "-", self.title.lower()).strip("-")
+
+    def to_html(self) -> str:
+        """Return the whole section, with how to measure it at its end."""
+        parts = [
+            f"<p>{escape(part)}</p>" if isinstance(part, str) else part.to_html()
+            for part in self.parts
+        ]
+        kind = "" if parts else ' class="missing"'
+        again = "Run it again:" if parts else "Not measured yet. To measure it:"
+        body = "\n".join(parts)
+        return (
+            f'<section id="{self.anchor}"{kind}>\n<h2>{escape(self.title)}</h2>\n'
+            f"<p>{escape(self.introduction)}</p>\n{body}\n"
+            f'<div class="again">{again}<pre><code>{escape(self.command)}</code></pre></div>\n'
+            "</section>"
+        )
+
+
+def render_page(title: str, introduction: str, sections: Sequence[Section], end: str) -> str:
+    """Return the whole page: title, links to the sections, the sections, and a last line."""
+    style = resources.files("dragoman.paper").joinpath("page.css").read_text(encoding="utf-8")
+    links = "\n".join(f'<li><a href="#{s.anchor}">{escape(s.title)}</a></li>' for s in sections)
+    body = "\n".join(section.to_html() for section in sections)
+    return f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{escape(title)}</title>
+<style>
+{style}</style>
+</head>
+<body>
+<header>
+<h1>{escape(title)}</h1>
+<p class="lead">{escape(introduction)}</p>
+<nav aria-label="Contents"><ol>
+{links}
+</ol></nav>
+</header>
+<main>
+{body}
+</main>
+<footer><p>{escape(end)}</p></footer>
+</body>
+</html>
+"""

@@ -19,7 +19,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -30,6 +30,7 @@ from dragoman.paper.result_cache import corpus_fingerprint
 from dragoman.system.atomic_files import atomic_write, explain_os_errors
 from dragoman.system.cores import available_cores
 from dragoman.system.signals import SignalCatcher
+from dragoman.training.run_json import RunFile
 from dragoman.workflows.stages import exclusive_lock
 
 PrintMessage: TypeAlias = Callable[[str], None]
@@ -261,20 +262,17 @@ def _same_corpus(directory: Path, preset: Path, corpus: _Corpus) -> bool:
     mark = preset.read_text(encoding="utf-8").partition("\n")[0]
     if mark.startswith(_CORPUS_COMMENT):
         return mark.removeprefix(_CORPUS_COMMENT) == corpus.fingerprint
-    with suppress(OSError, ValueError, KeyError, TypeError):  # no run.json yet: nothing was trained
-        place: str = json.loads((directory / "run.json").read_text(encoding="utf-8"))["data"]
-        return (directory / place).resolve() == corpus.path.resolve()
-    return True
+    run = RunFile.read(directory)  # None: nothing was trained
+    return run is None or (directory / run.data).resolve() == corpus.path.resolve()
 
 
 def _update_corpus_path(directory: Path, data: Path) -> None:
     """Correct the path of the corpus in a run that began when the corpus was elsewhere."""
-    file = directory / "run.json"
-    with suppress(OSError, ValueError, TypeError):  # the run itself says what is wrong with it
-        facts = json.loads(file.read_text(encoding="utf-8"))
-        moved = {**facts, "data": os.path.relpath(data.resolve(), directory.resolve())}
-        if moved != facts:
-            atomic_write(file, json.dumps(moved) + "\n")
+    run = RunFile.read(directory)
+    path = os.path.relpath(data.resolve(), directory.resolve())
+    if run is not None and run.data != path:
+        with suppress(OSError):  # the run itself says what is wrong with it
+            replace(run, data=path).write(directory)
 
 
 def _read_result(trial: Trial, out: Path) -> TrialResult | None:

@@ -103,7 +103,7 @@ def _bleu(
     from dragoman.text.bleu import make_bleu
 
     found = _translate(model, data, config, sources)
-    bleu = make_bleu(next(iter(config.data.languages[1:]), None))
+    bleu = make_bleu(config.data.target_language)
     return float(bleu.corpus_score(found, [references]).score)
 
 

@@ -168,51 +168,6 @@ def write_tree(tree: Tree) -> str:
     return "".join(parts)[1:]
 
 
-def write_indented_tree(tree: Tree, width: int = 100) -> str:
-    """Return the tree over several lines; what does not fit on one has each child indented.
-
-    Only a leaf, or the start of a constituent, that is itself too long goes beyond `width`.
-    """
-    flat = _short_constituents(tree, width)
-    lines: list[str] = []
-    waiting = [(tree, 0, 0)]
-    while waiting:
-        one, indent, closing = waiting.pop()  # closing: brackets that end on this line too
-        text = _leaf(one) if isinstance(one, Leaf) else flat.get(id(one), "")
-        fits = text and indent + len(text) + closing <= width
-        if fits or isinstance(one, Leaf):
-            lines.append(" " * indent + text + ")" * closing)
-        else:
-            lines.append(" " * indent + f"({_write_label(one.label)}")
-            *before, last = one.children
-            waiting.append((last, indent + 2, closing + 1))
-            waiting.extend((child, indent + 2, 0) for child in reversed(before))
-    return "\n".join(lines)
-
-
-def _short_constituents(tree: Tree, width: int) -> dict[int, str]:
-    """Return, by id, the text of the constituents that have at most `width` characters."""
-    nodes: list[Node] = []
-    waiting = [tree]
-    while waiting:
-        one = waiting.pop()
-        if isinstance(one, Node):
-            nodes.append(one)
-            waiting.extend(one.children)
-    flat: dict[int, str] = {}
-    for node in reversed(nodes):  # children before their parent
-        texts = [
-            _leaf(child) if isinstance(child, Leaf) else flat.get(id(child))
-            for child in node.children
-        ]
-        known = [text for text in texts if text is not None]
-        if len(known) == len(texts):
-            text = f"({_write_label(node.label)} {' '.join(known)})"
-            if len(text) <= width:
-                flat[id(node)] = text
-    return flat
-
-
 _WORD_ESCAPES: Final = {"(": "-LRB-", ")": "-RRB-", "-": r"\-", "\\": r"\\"}
 _WORD_MEANINGS: Final = {escape: text for text, escape in _WORD_ESCAPES.items()} | {
     "-LSB-": "[",

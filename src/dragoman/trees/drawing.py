@@ -1,6 +1,7 @@
 """Trees are drawn as people draw them, for a terminal or as an SVG picture.
 
-A tree may be as deep as a sentence is long, so nothing here recurses.
+A tree may be as deep as a sentence is long, so nothing here recurses. nltk's tree drawing is not
+used: it counts characters where a terminal counts columns, so that Korean words do not line up.
 """
 
 from __future__ import annotations

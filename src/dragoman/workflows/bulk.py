@@ -31,7 +31,7 @@ from typing import Any, Final, NamedTuple
 
 from dragoman.data import Progress
 from dragoman.data.readers.parallel import COMPRESSIONS, check_rereadable, open_text
-from dragoman.errors import ConfigError, DataError, DragomanError
+from dragoman.errors import ConfigError, DataError, DragomanError, first_line
 from dragoman.inference import Translator, load
 from dragoman.system.atomic_files import atomic_write, explain_os_errors, sync_directory
 from dragoman.system.process_pool import map_ahead
@@ -390,8 +390,9 @@ def _run_on_ray(
                 )
             yield from _map_on_ray(ray, translate, parts, workers)
         except (ConnectionError, ray.exceptions.RayError) as error:
-            reason = str(error).strip().partition("\n")[0]
-            raise DragomanError(f"Ray: {reason}; finished parts are kept: run again") from None
+            raise DragomanError(
+                f"Ray: {first_line(error)}; finished parts are kept: run again"
+            ) from None
         finally:
             if ours:
                 ray.shutdown()

@@ -339,7 +339,7 @@ def _translate_windows(
 ) -> int:
     """Translate this shard's windows that are not there; return how many windows are missing."""
     # effective_order: a sentence of three words has no 4-grams to score.
-    bleu = make_bleu(next(iter(teacher.config.data.languages[1:]), None), effective_order=True)
+    bleu = make_bleu(teacher.config.data.target_language, effective_order=True)
 
     def choose(found: Translation, reference: str) -> str:
         """Return the candidate with the best BLEU, or the most probable without a reference.

@@ -274,7 +274,7 @@ class EvaluationSet:
     def load(cls, prepared: Prepared, files: tuple[Path, Path] | None) -> Self:
         """Read a source file and its references, or take the corpus's validation set."""
         config = prepared.config
-        language = next(iter(config.data.languages[1:]), None)
+        language = config.data.target_language
         if files is None:
             return cls(prepared.valid_source, prepared.valid_target, language, config.search)
         pairs = list(open_parallel_corpus(files))
