@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from dragoman.bench.translation import benchmark
+from dragoman.bench.translation.conversion import convert_models
 from dragoman.bench.translation.systems import DRAGOMAN_SYSTEMS, OTHER_SYSTEMS, with_shortlists
-from dragoman.cli.bench import _convert_models, bench_translate
+from dragoman.cli.bench import bench_translate
 from dragoman.errors import ConfigError, DataError, ModelError
 from dragoman.inference.cpu import why_no_cpu_engine
 from dragoman.model_directory import load_model
@@ -65,9 +66,7 @@ def test_without_a_shortlist_there_is_none_to_time(trained: Path, files: list[Pa
         bench(trained, files[0], shortlist=True)
 
 
-def test_a_model_is_convert_models_once(
-    trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_model_is_converted_once(trained: Path, tmp_path: Path) -> None:
     pytest.importorskip("ctranslate2", reason="ctranslate2 is not installed: dragoman[export]")
     loaded = load_model(trained)
     if why_no_cpu_engine(loaded.config.model):
@@ -77,17 +76,18 @@ def test_a_model_is_convert_models_once(
     loaded = load_model(path)
     systems = with_shortlists([*DRAGOMAN_SYSTEMS, OTHER_SYSTEMS["ctranslate2"]])
     for word in ("converted", "converted before"):
-        directories = [path for _, path in _convert_models(loaded, systems, tmp_path)]
+        told: list[str] = []
+        directories = [path for _, path in convert_models(loaded, systems, tmp_path, told.append)]
         ours = ["dragoman-int8", "dragoman-int8", "model"]
         theirs = ["ctranslate2-int8", "ctranslate2-int8-shortlist"]
         assert [path.name for path in directories] == [*ours, *theirs]
-        assert f"CTranslate2 int8: {word}" in capsys.readouterr().err
+        assert f"CTranslate2 int8: {word}" in "\n".join(told)
     assert (tmp_path / "dragoman-int8" / "int8.safetensors").exists()
     assert [(tmp_path / name / "vmap.txt").exists() for name in theirs] == [False, True]
     assert not (loaded.path / "int8.safetensors").exists(), "nothing is left in the model"
     (tmp_path / "ctranslate2-int8.json").write_text('"another"', encoding="utf-8")
     with pytest.raises(DataError, match="made of another model; choose another --out"):
-        list(_convert_models(loaded, systems, tmp_path))
+        list(convert_models(loaded, systems, tmp_path, told.append))
 
 
 def test_a_system_that_fails_costs_only_its_own_figures(
