@@ -102,6 +102,7 @@ def test_it_learns_32_pairs_by_heart_and_finds_them_again_by_beam(
     assert right >= (15 if name == FLOOR else 28)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ARCHITECTURES)
 def test_interrupted_and_resumed_it_ends_bit_for_bit_where_it_would_have(
     name: str, tiny: Config, prepared: Prepared, tmp_path: Path
@@ -127,6 +128,7 @@ def test_interrupted_and_resumed_it_ends_bit_for_bit_where_it_would_have(
         assert torch.equal(tensor, second[key]), key
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ARCHITECTURES)
 def test_alignment_is_there_where_attention_is(
     name: str, tiny: Config, prepared: Prepared, tmp_path: Path, command: Callable[..., Result]

@@ -362,6 +362,7 @@ def test_an_implementation_computes_what_it_supports_and_refuses_the_rest(
         REFUSE[implementation](loaded=loaded, reason=reason, **arguments)
 
 
+@pytest.mark.slow
 def test_every_implementation_is_run_and_all_but_pytorch_refuse_something() -> None:
     assert set(RUN) == set(IMPLEMENTATIONS)
     for name in IMPLEMENTATIONS:

@@ -102,6 +102,7 @@ CORPORA: dict[str, tuple[Callable[[Path, Path], None], str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("verb", ["train", "prepare", "tokenizer train"])
 @pytest.mark.parametrize("what", CORPORA)
 def test_a_corpus_that_cannot_be_read_is_refused(
@@ -181,6 +182,7 @@ def test_text_to_translate_that_cannot_be_read_is_refused_after_what_could(
     assert result.err.startswith("dragoman: -, line 2: byte 0xFF (column 1) is not UTF-8")
 
 
+@pytest.mark.slow
 def test_a_line_of_a_megabyte_is_dropped_and_reported(
     files: list[Path], preset: list[str], command: Command, tmp_path: Path
 ) -> None:
@@ -304,6 +306,7 @@ def test_a_damaged_or_foreign_model_is_refused(
     assert str(run / "model") in refusal(command(verb, run / "model", *options))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments",
     [

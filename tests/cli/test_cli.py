@@ -54,6 +54,7 @@ def good(result: Result) -> str:
 # --- asking for help, and mistakes in asking ---
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("verb", ["", *VERBS, "tokenizer"])
 @pytest.mark.parametrize("option", ["--help", "-h"])
 def test_every_command_has_help(verb: str, option: str, command: Command) -> None:
@@ -128,6 +129,7 @@ def test_two_files_may_follow_one_option(given: str, spread: str) -> None:
 # --- presets ---
 
 
+@pytest.mark.slow
 def test_presets_are_listed_with_their_parameters_beside_the_papers(command: Command) -> None:
     lines = good(command("presets")).splitlines()
     assert len(lines) == 1 + len(preset_names())
@@ -217,6 +219,7 @@ def test_a_tokeniser_is_trained_and_turns_lines_into_pieces_and_back(
 # --- training ---
 
 
+@pytest.mark.slow
 def test_train_resume_average_info_and_plot(
     corpus: list[Path], dev: list[Path], preset: list[str], command: Command, tmp_path: Path
 ) -> None:

@@ -108,6 +108,7 @@ def metrics(run: Path, kind: str) -> list[dict[str, Any]]:
 # --- training ---
 
 
+@pytest.mark.slow
 def test_trees_become_a_parser_by_one_command(
     files: dict[str, Path], command: Command, tmp_path: Path
 ) -> None:
@@ -147,6 +148,7 @@ class KilledError(Exception):
     """What ends a run here."""
 
 
+@pytest.mark.slow
 def test_interrupted_and_resumed_it_ends_bit_for_bit_where_it_would_have(
     run: Path, files: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -170,6 +172,7 @@ def test_interrupted_and_resumed_it_ends_bit_for_bit_where_it_would_have(
     assert [name for name in ends[0] if not torch.equal(ends[0][name], ends[1][name])] == []
 
 
+@pytest.mark.slow
 def test_a_run_is_resumed_by_command_with_its_test_set(
     files: dict[str, Path], command: Command, tmp_path: Path
 ) -> None:
@@ -184,6 +187,7 @@ def test_a_run_is_resumed_by_command_with_its_test_set(
 # --- preparing ---
 
 
+@pytest.mark.slow
 def test_trees_are_prepared_once_and_trained_on(
     files: dict[str, Path], command: Command, tmp_path: Path
 ) -> None:
@@ -214,6 +218,7 @@ def test_trees_are_prepared_once_and_trained_on(
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", ["brackets", "in-order", "bottom-up"])
 def test_the_order_of_actions_is_a_setting(
     order: str, files: dict[str, Path], command: Command, tmp_path: Path
@@ -453,6 +458,7 @@ def test_info_tells_of_a_parser(run: Path, command: Command) -> None:
 # --- mistakes ---
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

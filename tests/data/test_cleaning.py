@@ -42,6 +42,7 @@ GERMAN = "Das ist ein ganz gewöhnlicher deutscher Satz."
 ENGLISH = "This is quite an ordinary English sentence."
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("source", "target", "reason"),
     [
@@ -67,6 +68,7 @@ def test_identification_without_its_package_names_the_extra(monkeypatch):
         Cleaner(DataConfig(identify_languages=("en", "de")))
 
 
+@pytest.mark.slow
 @given(st.lists(st.lists(st.integers(1, 300) | st.integers(1, 2**64 - 1), max_size=60)))
 def test_a_hash_set_is_a_set(batches):
     table, reference = HashSet(), set()
@@ -79,6 +81,7 @@ def test_a_hash_set_is_a_set(batches):
         assert len(table) == len(reference)
 
 
+@pytest.mark.slow
 def test_a_hash_set_grows_and_still_knows_everything():
     values = np.random.default_rng(1).integers(1, 2**63, 50_000, dtype=np.uint64)
     # Hashes that differ only above the table's bits all want the same slot.

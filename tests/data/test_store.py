@@ -23,6 +23,7 @@ def write(directory, pairs, vocabulary=100):
     return Store.open(directory)
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(side, side), max_size=8))
 def test_what_is_written_is_read(tmp_path_factory, pairs):
     store = write(tmp_path_factory.mktemp("store"), pairs, vocabulary=70_000)

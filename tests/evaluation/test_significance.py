@@ -77,6 +77,7 @@ def test_the_scores_are_those_of_score() -> None:
         assert difference.system == pytest.approx(score(other, references)[name])
 
 
+@pytest.mark.slow
 def test_the_interval_is_that_of_test_sets_really_drawn() -> None:
     references = _references(15)
     one, other = _spoiled(references, 0.4, seed=1), _spoiled(references, 0.3, seed=2)

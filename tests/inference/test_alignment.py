@@ -96,6 +96,7 @@ def test_an_ensemble_scores_between_its_models(
         assert c == pytest.approx(float(mean), abs=1e-4)
 
 
+@pytest.mark.slow
 def test_an_ensemble_translates_and_aligns_with_every_option(trained: Path, second: Path) -> None:
     both = load(trained, second)
     [found] = both.translate(["the old dog"], must=["tac"], n_best=2, align=True)

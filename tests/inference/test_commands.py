@@ -32,6 +32,7 @@ def refusal(result: Result) -> str:
     return result.err.removeprefix("dragoman: ").removesuffix("\n")
 
 
+@pytest.mark.slow
 def test_words_are_asked_for_and_ruled_out(trained: Path, command: Command) -> None:
     options = ["--must", "tac", "--must", "x y", "--must-not", "eht", "--must-not", "der der"]
     first, empty, last = good(command("translate", trained, *options, stdin=LINES)).splitlines()
@@ -73,6 +74,7 @@ def test_diverse_beams_give_different_translations(trained: Path, command: Comma
     assert len({line.split("\t")[2] for line in out}) == 3
 
 
+@pytest.mark.slow
 def test_a_glossary_and_what_is_protected_go_together(
     trained: Path, command: Command, tmp_path: Path
 ) -> None:
@@ -93,6 +95,7 @@ def test_a_glossary_and_what_is_protected_go_together(
     )
 
 
+@pytest.mark.slow
 def test_scores_are_a_line_each_and_those_of_the_translator(
     trained: Path, command: Command, tmp_path: Path, reverser: Translator
 ) -> None:
@@ -151,6 +154,7 @@ fuzz = settings(
 )
 
 
+@pytest.mark.slow
 @fuzz
 @given(lines=st.lists(bad, max_size=5), protect=st.booleans(), must=st.sampled_from([(), ("tac",)]))
 def test_any_text_is_translated_line_by_line(

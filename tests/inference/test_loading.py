@@ -72,6 +72,7 @@ def test_what_asks_for_pytorch_is_told_nothing(
         dragoman.load(trained, device="cpu", precision="int8")
 
 
+@pytest.mark.slow
 def test_the_commands_say_so_on_stderr(trained: Path) -> None:
     """In a process of its own, where nobody has set up logging."""
     script = (

@@ -94,6 +94,7 @@ def shown(found: Parse | None) -> str:
 # --- a tree for every sentence ---
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("collapse", ["true", "false"])
 @pytest.mark.parametrize("order", LINEARISATIONS)
 def test_every_sentence_gets_a_tree_over_exactly_its_words(
@@ -292,6 +293,7 @@ ODD_LINES: dict[str, tuple[str, list[str] | None]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tokenized", [False, True])
 def test_whatever_the_line_its_tree_has_exactly_its_words(tokenized: bool, parser: Parser) -> None:
     lines = [line for line, _ in ODD_LINES.values()]

@@ -26,6 +26,7 @@ def everything(found: Translation) -> list[Translation]:
     return [found, *found.alternatives]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("must", [["tac"], ["esuoh eht", "Ünseen"], ["a.b"], ["🦜 is 3.5%"]])
 def test_what_must_be_there_is_there_in_every_translation(
     must: list[str], reverser: Translator
@@ -36,6 +37,7 @@ def test_what_must_be_there_is_there_in_every_translation(
             assert all(contains_phrase(phrase, one.text) for phrase in must), one.text
 
 
+@pytest.mark.slow
 @fuzz
 @given(
     must=st.lists(WORDS, max_size=2), must_not=st.lists(WORDS, max_size=3), n_best=st.integers(1, 3)
@@ -56,6 +58,7 @@ def test_any_phrase_is_there_or_refused_in_one_line(
         assert not any(contains_phrase(normalize(phrase), one.text) for phrase in must_not)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("beam", [1, 4])
 def test_what_must_not_be_there_is_not_there(beam: int, reverser: Translator) -> None:
     for text in TEXTS:
@@ -71,6 +74,7 @@ def test_what_must_not_be_there_is_not_there(beam: int, reverser: Translator) ->
         assert not contains_phrase("der", one.text)
 
 
+@pytest.mark.slow
 def test_what_is_there_anyway_changes_nothing(reverser: Translator) -> None:
     for text in TEXTS:
         plain = reverser.translate(text, beam=4)

@@ -255,6 +255,7 @@ def test_a_device_that_is_not_there_is_refused(device: str, trained: Path) -> No
         dragoman.load(trained, device=device)
 
 
+@pytest.mark.slow
 def test_a_base_model_loads_in_less_than_a_second(translator: Translator, tmp_path: Path) -> None:
     config = load_preset("base")
     weights = get_weights(build(config.model, len(translator.tokenizer)))

@@ -77,6 +77,7 @@ def imported(code: str, *arguments: object, stdin: str = "") -> str:
     return done.stderr.splitlines()[-1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize(
     "call",
@@ -92,6 +93,7 @@ def test_the_engine_translates_without_it(call: str, device: str, rounded: Path)
     assert imported(API.format(call=call), rounded, device) == "nothing"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize(
     "options",
@@ -105,6 +107,7 @@ def test_the_command_translates_without_it(
     assert imported(COMMAND, *asked, stdin="the old dog\n\nred cat\n") == "nothing"
 
 
+@pytest.mark.slow
 def test_weights_are_rounded_without_it(plain: Path, tmp_path: Path) -> None:
     assert imported(API.format(call='translator.translate("dog")'), plain, "cpu") == "nothing"
     copy = shutil.copytree(plain, tmp_path / "model")
@@ -130,6 +133,7 @@ assert translator.alternatives("dog")
 """
 
 
+@pytest.mark.slow
 def test_what_the_engine_cannot_do_is_done_with_it(rounded: Path) -> None:
     code = API.format(call="True") + "from dragoman.search import SamplingOptions\n" + LATER
     assert imported(code, rounded, "cpu") == "PyTorch"

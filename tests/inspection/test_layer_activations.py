@@ -62,6 +62,7 @@ def test_step_by_step_is_what_the_layer_does(changes: tuple[str, ...], part: Par
         torch.testing.assert_close(found.matrices["x"], given[0][0].residual[0], **near)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", PARTS)
 @pytest.mark.parametrize("changes", [(), ("model.positions=relative",)], ids=["paper", "relative"])
 def test_what_the_page_works_out_is_what_the_model_did(

@@ -33,6 +33,7 @@ def test_a_png_is_written(tmp_path: Path) -> None:
     assert len(data) > 5000
 
 
+@pytest.mark.slow
 def test_every_head_and_their_mean_have_a_panel_with_the_tokens(tmp_path: Path) -> None:
     draw_attention(attention(8), SOURCE, TARGET, tmp_path / "a.svg", title="layer 6")
     text = (tmp_path / "a.svg").read_text(encoding="utf-8")
@@ -58,6 +59,7 @@ def test_an_alignment_is_framed(tmp_path: Path) -> None:
     assert counts == [0, 3]
 
 
+@pytest.mark.slow
 def test_the_same_picture_is_the_same_file(tmp_path: Path) -> None:
     for name in ("a.svg", "b.svg", "a.png", "b.png", "a.pdf", "b.pdf"):
         draw_attention(attention(2), SOURCE, TARGET, tmp_path / name)
@@ -65,6 +67,7 @@ def test_the_same_picture_is_the_same_file(tmp_path: Path) -> None:
         assert (tmp_path / f"a.{kind}").read_bytes() == (tmp_path / f"b.{kind}").read_bytes()
 
 
+@pytest.mark.slow
 def test_any_script_and_any_sign_can_be_drawn(tmp_path: Path) -> None:
     tokens = ["▁안녕", "하세요", "$x$ \\frac", "\U0001f600"]
     for name in ("a.png", "a.svg"):
@@ -74,6 +77,7 @@ def test_any_script_and_any_sign_can_be_drawn(tmp_path: Path) -> None:
     assert "$x$ \\frac" in text
 
 
+@pytest.mark.slow
 def test_weights_that_do_not_fit_the_tokens_are_refused(tmp_path: Path) -> None:
     with pytest.raises(DragomanError, match="2 × 3 × 4 do not belong to 4 target and 3 source"):
         draw_attention(attention(2), TARGET, SOURCE, tmp_path / "a.png")
@@ -85,6 +89,7 @@ def test_weights_that_do_not_fit_the_tokens_are_refused(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file"]
 
 
+@pytest.mark.slow
 def test_importing_costs_no_matplotlib() -> None:
     code = (
         "import sys, dragoman.inspection.training_curves, dragoman.inspection.attention;"
@@ -116,12 +121,14 @@ def events(bleu: bool = True, metric: str = "bleu") -> list[dict[str, Any]]:
     return lines
 
 
+@pytest.mark.slow
 def test_curves_go_beside_the_metrics(tmp_path: Path) -> None:
     run = run_with(tmp_path / "base", events())
     assert draw_curves(run) == run / "curves.png"
     assert (run / "curves.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_every_curve_has_its_panel(tmp_path: Path) -> None:
     run = run_with(tmp_path / "base", events(), end='{"kind": "train", "st')
     text = draw_curves(run, tmp_path / "c.svg").read_text(encoding="utf-8")
@@ -144,6 +151,7 @@ def test_what_was_not_measured_has_no_panel(tmp_path: Path) -> None:
         assert label not in text
 
 
+@pytest.mark.slow
 def test_runs_are_compared_in_one_picture(tmp_path: Path) -> None:
     runs = [run_with(tmp_path / name, events(name != "c")) for name in ("a", "b", "c")]
     text = draw_curves(runs, tmp_path / "all.svg").read_text("utf-8")

@@ -74,6 +74,7 @@ def test_scores_and_greedy_translations_are_ours(
     assert (tmp_path / "out" / ("config.json" if to != "onnx" else "decoder.onnx")).is_file()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("norm", ["post", "pre"])
 def test_transformers_generates_our_text_from_text(norm: str, make: Make, tmp_path: Path) -> None:
     need("huggingface")
@@ -116,6 +117,7 @@ def test_a_quantized_model_is_smaller_and_close(make: Make, tmp_path: Path) -> N
         export(loaded, tmp_path / "other", "ctranslate2", quantization="int3")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("to", ["huggingface", "ctranslate2"])
 def test_a_mismatch_fails_the_export_and_leaves_nothing(
     to: str, make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -184,6 +186,7 @@ def test_the_loop_on_the_onnx_page_works_as_printed(make: Make, tmp_path: Path) 
         import_module("dragoman.interop.onnx").check(tmp_path / "out", other)
 
 
+@pytest.mark.slow
 def test_the_lines_on_the_ctranslate2_page_work_as_printed(make: Make, tmp_path: Path) -> None:
     need("ctranslate2")
     loaded = make("model.norm=pre")

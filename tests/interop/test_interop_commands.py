@@ -43,6 +43,7 @@ def test_a_preset_is_examined_before_anything_is_trained() -> None:
         run("export", "restricted", "--to", "ctranslate2")
 
 
+@pytest.mark.slow
 def test_a_model_is_examined_by_its_config(make: Callable[..., LoadedModel]) -> None:
     directory = make("model.positions=rotary").path
     with pytest.raises(ConfigError, match=r"model\.positions = rotary"):

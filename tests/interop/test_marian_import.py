@@ -37,6 +37,7 @@ def imported(opus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
+@pytest.mark.slow
 def test_text_is_translated_as_transformers_does(opus: Path, imported: Path) -> None:
     import transformers
 
@@ -87,6 +88,7 @@ def test_an_imported_model_goes_on_learning(imported: Path) -> None:
     assert "projection_bias" in moved
 
 
+@pytest.mark.slow
 def test_what_comes_in_goes_out_as_it_was(opus: Path, imported: Path, tmp_path: Path) -> None:
     export(load_model(imported), tmp_path / "out", "huggingface")
     before, after = (read_tensors(d / "model.safetensors") for d in (opus, tmp_path / "out"))
@@ -94,6 +96,7 @@ def test_what_comes_in_goes_out_as_it_was(opus: Path, imported: Path, tmp_path: 
         assert torch.equal(before[name], after[name]), name
 
 
+@pytest.mark.slow
 def test_a_file_of_pytorch_is_read_and_code_in_it_is_not_run(opus: Path, tmp_path: Path) -> None:
     old = tmp_path / "old"
     shutil.copytree(opus, old)

@@ -36,6 +36,7 @@ def _pair(form: Form) -> tuple[Tokenizer, sentencepiece.SentencePieceProcessor]:
     return ours, theirs
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["nfc", "nfkc", "plain", "none"])
 def test_text_becomes_the_same_ids_without_dragoman(form: Form) -> None:
     ours, theirs = _pair(form)

@@ -13,6 +13,7 @@ from dragoman.training.optimizers import Adam, Muon
 from dragoman.training.precision import Bf16Copy
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [Adam, Muon])
 def test_a_twin_gives_gradients_and_takes_weights(kind: type[Adam], device: torch.device) -> None:
     torch.manual_seed(1)
@@ -42,6 +43,7 @@ def test_a_twin_gives_gradients_and_takes_weights(kind: type[Adam], device: torc
         torch.testing.assert_close(copy.float(), parameter, atol=1e-6, rtol=2**-7)
 
 
+@pytest.mark.slow
 def test_gradients_of_slices_add_up(device: torch.device) -> None:
     config = ModelConfig(encoder_layers=1, decoder_layers=1, d_model=16, d_ff=32, heads=2)
     model = build(config, 24).to(device)

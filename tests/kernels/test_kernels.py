@@ -70,6 +70,7 @@ def plain_attention(
     return (weights @ v).transpose(1, 2).flatten(-2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dropout", [0.0, 0.3])
 @pytest.mark.parametrize(("causal", "window"), [(False, 0), (True, 0), (False, 5), (True, 5)])
 def test_self_attention_sees_its_sentence_alone(
@@ -102,6 +103,7 @@ def test_self_attention_sees_its_sentence_alone(
     assert_same_gradients(found, expected, qkv)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dropout", [0.0, 0.3])
 def test_attention_to_the_source_sees_the_same_sentence_there(
     dropout: float, device: torch.device
@@ -123,6 +125,7 @@ def test_attention_to_the_source_sees_the_same_sentence_there(
     assert_same_gradients(found, expected, q, kv)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [64, 80])
 @pytest.mark.parametrize("rms", [False, True])
 @pytest.mark.parametrize("dropout", [0.0, 0.4])
@@ -177,6 +180,7 @@ def test_the_feed_forward_layer_is_two_products_and_a_relu(device: torch.device)
         torch.testing.assert_close(a, b, atol=1e-2, rtol=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 @pytest.mark.parametrize("slice_size", [16, 1000])
 def test_the_loss_is_that_of_the_plain_path(
@@ -194,6 +198,7 @@ def test_the_loss_is_that_of_the_plain_path(
     assert_same_gradients(found, loss * scale, x, weight)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dropout", [0.0, 0.4])
 @pytest.mark.parametrize("with_table", [False, True])
 def test_embeddings_are_scaled_placed_and_dropped(

@@ -126,6 +126,7 @@ def test_order_matters(model: Model) -> None:
     assert not torch.allclose(model(source, target), model(turned, target))
 
 
+@pytest.mark.slow
 def test_padding_and_neighbours_in_a_row_change_nothing(model: Model) -> None:
     sources, targets = sentences(5, 2, 7), sentences(3, 6, 4)
     row = model(packed(sources, 4), packed(targets, 3))
@@ -141,6 +142,7 @@ def test_a_row_without_source_padding_stays_finite(model: Model) -> None:
     assert model(packed(sentences(5, 2), 0), packed(sentences(3, 6), 4)).isfinite().all()
 
 
+@pytest.mark.slow
 def test_batch_mates_change_nothing_in_stepwise_decoding(model: Model) -> None:
     sources = sentences(5, 2, 7)
     together = model.start(padded(sources)).expand(2)
@@ -185,6 +187,7 @@ def test_nothing_but_padding_is_finite_and_reaches_every_weight(model: Model) ->
         assert parameter.grad.isfinite().all(), name
 
 
+@pytest.mark.slow
 def test_it_learns_to_copy(model: Model) -> None:
     """A wrong gradient, or dropout that never lets go, fails here."""
     model.float().train()

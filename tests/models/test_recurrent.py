@@ -344,6 +344,7 @@ def test_bf16_arithmetic_stays_close(model: Model) -> None:
     torch.testing.assert_close(rounded.float(), exact, atol=0.05, rtol=0.05)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_it_learns_32_pairs_by_heart(name: str) -> None:
     """Random pairs: nothing but memory of the source tells them apart."""

@@ -67,6 +67,7 @@ def test_an_empty_report_says_how_to_fill_it(command: Command, tmp_path: Path) -
     assert page.text.count("Not measured yet") == 6
 
 
+@pytest.mark.slow
 def test_a_report_holds_what_was_measured_and_needs_nothing_beside_it(
     command: Command, tmp_path: Path
 ) -> None:
@@ -86,6 +87,7 @@ def test_a_report_holds_what_was_measured_and_needs_nothing_beside_it(
     assert not re.search(r"(src|href)=\"(?!data:|#)", text)
 
 
+@pytest.mark.slow
 def test_a_table_has_the_command_that_makes_it_again(command: Command, tmp_path: Path) -> None:
     found = table(row("Transformer"), row("LSTM + dot attention"))
     for name, test in (("phrasebook", "a b"), ("news", "a b"), ("mail", VALIDATION)):
@@ -107,6 +109,7 @@ def test_what_is_not_a_result_is_refused_in_one_line(command: Command, tmp_path:
     assert not (tmp_path / "report.html").exists()
 
 
+@pytest.mark.slow
 def test_parameters_of_table_3_need_no_data(command: Command) -> None:
     assert "d_model 1024                      163.82    168" in command("paper", "table3").out
 

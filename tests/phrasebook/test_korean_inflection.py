@@ -133,6 +133,7 @@ def test_the_stream_is_the_same_on_every_machine_and_python() -> None:
     assert hashlib.sha256(joined.encode()).hexdigest()[:16] == "8f735876f805e9a6"
 
 
+@pytest.mark.slow
 def test_no_english_text_has_two_korean_ones_over_thirty_thousand_meanings() -> None:
     sampler = SentenceSampler(Random("ambiguity"))
     translation: dict[str, str] = {}

@@ -65,6 +65,7 @@ def test_the_stream_is_the_same_on_every_machine_and_python() -> None:
     assert hashlib.sha256(joined.encode()).hexdigest()[:16] == "9aeb5747bb27099a"
 
 
+@pytest.mark.slow
 def test_examples_are_as_many_as_asked_for_and_distinct(corpus: dict[str, list[Example]]) -> None:
     assert [len(corpus[split]) for split in SPLITS] == [24_000, 400, 6_000]
     for examples in corpus.values():
@@ -75,6 +76,7 @@ def test_no_examples_is_a_count_too() -> None:
     assert list(generate("de", "train", 0)) == []
 
 
+@pytest.mark.slow
 def test_splits_are_disjoint_whatever_the_seed(corpus: dict[str, list[Example]]) -> None:
     sources = {split: {e.source for e in examples} for split, examples in corpus.items()}
     for seed in (1, 2):
@@ -90,6 +92,7 @@ def test_no_source_has_two_translations(corpus: dict[str, list[Example]]) -> Non
         assert translation.setdefault(example.source, example.target) == example.target
 
 
+@pytest.mark.slow
 def test_no_english_text_has_two_german_ones_over_thirty_thousand_meanings() -> None:
     """Beyond distinct examples: every meaning that is drawn, repeated texts included."""
     from dragoman.phrasebook.german import sentences as german
@@ -161,6 +164,7 @@ def test_test_sentences_and_only_they_contain_held_out_combinations() -> None:
     assert len(of_split["valid"]) / len(of_split["train"]) == pytest.approx(0.05, abs=0.02)
 
 
+@pytest.mark.slow
 def test_held_out_adjective_noun_pairs_show_in_the_text_of_the_test_only(
     corpus: dict[str, list[Example]],
 ) -> None:

@@ -22,6 +22,7 @@ from .toy_model import FIRST, Toy, exhaustive, only, sources
 WIDE = 128  # more than there are sequences of at most 4 of 3 pieces: 121
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 1.5])
 @pytest.mark.parametrize("min_length", [0, 2, 4])
 @pytest.mark.parametrize("prefix", [[], [5], [6, 4, 4]])
@@ -41,6 +42,7 @@ def test_a_wide_enough_beam_equals_exhaustive_search(
         assert [h.log_prob for h in found] == pytest.approx([h.log_prob for h in expected])
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(
     seed=st.integers(0, 10_000),

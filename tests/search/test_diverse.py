@@ -28,6 +28,7 @@ def test_the_first_group_is_a_beam_search_of_its_own() -> None:
         assert first[0] in found
 
 
+@pytest.mark.slow
 def test_a_penalty_makes_the_first_pieces_differ() -> None:
     def first_pieces(diversity: float) -> int:
         count = 0

@@ -51,6 +51,7 @@ def run(
         return [one.text for one in translator.translate(texts, **options)]
 
 
+@pytest.mark.slow
 def test_batched_output_is_identical_to_solo_output(service: Service) -> None:
     alone = dragoman.load(service.inner.registry.models[0].translator.path, device="cpu")
     searches: list[dict[str, Any]] = [{}, {"beam": 1}, {"beam": 3, "n_best": 3}, {"max_extra": 30}]
@@ -97,6 +98,7 @@ def test_requests_share_the_steps(
     assert max(seen) >= 6
 
 
+@pytest.mark.slow
 def test_a_short_request_does_not_wait_for_a_long_one(
     served: Callable[..., Service], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -115,6 +117,7 @@ def test_a_short_request_does_not_wait_for_a_long_one(
         assert len(seen) > 40
 
 
+@pytest.mark.slow
 def test_requests_take_turns(
     served: Callable[..., Service], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -135,6 +135,7 @@ def test_rates_are_forgotten_before_they_fill_the_memory(monkeypatch: pytest.Mon
     assert len(limiter._buckets) == 10
 
 
+@pytest.mark.slow
 def test_what_cannot_be_stopped_is_answered_before_the_end_all_the_same(
     served: Callable[..., Service], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -32,6 +32,7 @@ def running(models: Path) -> Iterator[Process]:
     process.end()
 
 
+@pytest.mark.slow
 def test_libretranslates_client_is_served(running: Process) -> None:
     package = pytest.importorskip("libretranslatepy", reason="needs libretranslatepy")
     client = package.LibreTranslateAPI(running.url)
@@ -60,6 +61,7 @@ def test_deepls_client_is_served(running: Process) -> None:
     client.close()
 
 
+@pytest.mark.slow
 def test_deepls_client_is_refused_without_its_key(
     outside: Callable[..., Process], tmp_path: Path
 ) -> None:
@@ -93,6 +95,7 @@ def test_who_leaves_frees_the_places_at_once(running: Process) -> None:
     assert "dragoman_accepted_sentences 0.0" in metrics
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(kernel_library.load_kernel() is None, reason="the kernel is not compiled")
 def test_sigterm_loses_nothing_that_was_accepted(outside: Callable[..., Process]) -> None:
     process = outside("--linger", 0.1)

@@ -34,6 +34,7 @@ def test_the_result_is_one_encodable_line_of_single_spaced_words(text, form):
     assert "\u2581" not in line
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 def test_every_single_character_comes_out_as_documented(form):
     for code in range(sys.maxunicode + 1):

@@ -157,6 +157,7 @@ ENDLESS: dict[str, Callable[[], str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ENDLESS)
 def test_a_line_of_megabytes_is_counted_a_few_times_and_no_more(kind: str) -> None:
     line = ENDLESS[kind]().strip()

@@ -73,6 +73,7 @@ def test_a_small_model_learns_to_translate(
     assert translator.translate("the old dog sees").text == "sees god dlo eht"
 
 
+@pytest.mark.slow
 def test_a_run_is_a_directory_of_known_things(
     tiny: Config, prepared: Prepared, tmp_path: Path
 ) -> None:
@@ -94,6 +95,7 @@ def test_a_run_is_a_directory_of_known_things(
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("ema", "optimizer"), [(0.0, "adam"), (0.9, "adam"), (0.9, "muon")])
 def test_resumed_equals_uninterrupted_bit_for_bit(
     ema: float,
@@ -136,6 +138,7 @@ def test_resumed_equals_uninterrupted_bit_for_bit(
         assert curves[0] == curves[1], "each step is recorded once, with the same loss"
 
 
+@pytest.mark.slow
 def test_slices_of_a_batch_give_the_same_weights(
     tiny: Config, prepared: Prepared, tmp_path: Path
 ) -> None:
@@ -163,6 +166,7 @@ def poison(monkeypatch: pytest.MonkeyPatch, steps: set[int]) -> None:
     monkeypatch.setattr(Criterion, "forward", forward)
 
 
+@pytest.mark.slow
 def test_a_step_whose_loss_is_not_finite_is_skipped_and_said(
     tiny: Config,
     prepared: Prepared,
@@ -203,6 +207,7 @@ def test_patience_ends_a_run_that_gets_no_better(
     assert card["made_of"] == "best step, 2"
 
 
+@pytest.mark.slow
 def test_the_limit_in_minutes_is_kept(tiny: Config, prepared: Prepared, tmp_path: Path) -> None:
     config = settings(tiny, "training.minutes=0.02", steps=1_000_000)
     outcome = fit(config, prepared, tmp_path / "run", quiet=True)
@@ -210,12 +215,14 @@ def test_the_limit_in_minutes_is_kept(tiny: Config, prepared: Prepared, tmp_path
     assert outcome.model is not None
 
 
+@pytest.mark.slow
 def test_a_run_is_never_overwritten(tiny: Config, prepared: Prepared, tmp_path: Path) -> None:
     train(settings(tiny), prepared.path, run=tmp_path / "run", quiet=True)
     with pytest.raises(TrainingError, match="holds a run already; continue it with"):
         train(settings(tiny), prepared.path, run=tmp_path / "run", quiet=True)
 
 
+@pytest.mark.slow
 def test_a_finished_run_goes_on_with_more_steps(
     tiny: Config, prepared: Prepared, tmp_path: Path
 ) -> None:
@@ -236,6 +243,7 @@ def test_resuming_what_is_no_run_says_so(tmp_path: Path) -> None:
         resume(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_run_killed_before_it_had_a_config_is_begun_again(
     tiny: Config, prepared: Prepared, tmp_path: Path
 ) -> None:
@@ -261,6 +269,7 @@ def copy(run: Path, to: Path) -> Path:
     return to
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", ["truncate", "flip a byte", "empty state", "remove a file"])
 def test_a_damaged_checkpoint_falls_back_to_the_one_before(
     damage: str, finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]

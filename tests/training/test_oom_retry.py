@@ -65,6 +65,7 @@ def assert_same_end(run: Path, whole: Path) -> None:
         torch.testing.assert_close(state(run)[name], tensor, atol=2e-6, rtol=1e-4, msg=name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["memory", "host-memory", "memory-in-backward"])
 def test_the_step_is_done_again_in_smaller_slices_and_the_run_ends_the_same(
     kind: str,
@@ -132,6 +133,7 @@ def test_when_not_even_one_row_fits_the_run_ends_with_what_to_do(
     )
 
 
+@pytest.mark.slow
 def test_out_of_memory_while_validating_is_one_line_too(
     tiny: Config, prepared: Prepared, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

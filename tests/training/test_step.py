@@ -39,6 +39,7 @@ def take(taken: Stepper, batches: Batches, steps: range) -> list[StepResult]:
     return list(taken.take_results(wait=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("optimizer", ["adam", "muon"])
 @pytest.mark.parametrize("factor", [math.nan, math.inf, 100.0])
 def test_a_bad_step_leaves_weights_and_moments_untouched(

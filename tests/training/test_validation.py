@@ -71,6 +71,7 @@ def test_two_sets_of_one_name_and_an_empty_one_are_refused(
         copy_test_sets(tmp_path / "other", [files], DataConfig())
 
 
+@pytest.mark.slow
 def test_its_score_is_recorded_also_after_a_resume(
     tiny: Config, prepared: Prepared, tmp_path: Path, files: list[Path]
 ) -> None:

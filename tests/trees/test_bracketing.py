@@ -72,6 +72,7 @@ def texts(*lines):
 # ------------------------------------------------------------------ reading and writing
 
 
+@pytest.mark.slow
 @given(any_tree)
 @example(Leaf("-LRB-", "("))
 @example(Leaf("NN", "-LRB("))
@@ -285,6 +286,7 @@ def test_a_tree_of_traces_cleans_to_nothing():
     assert clean_tree(parse_tree("( (S (NP-SBJ (-NONE- *)) (VP (-NONE- *?*))))")) is None
 
 
+@pytest.mark.slow
 @given(any_tree)
 def test_cleaning_twice_is_cleaning_once(tree):
     once = clean_tree(tree)
@@ -294,6 +296,7 @@ def test_cleaning_twice_is_cleaning_once(tree):
         assert shape(clean_tree(once)) == shape(once)
 
 
+@pytest.mark.slow
 @given(any_tree)
 def test_cleaning_keeps_the_words(tree):
     kept = [leaf.word for leaf in leaves(tree) if leaf.tag != "-NONE-"]
@@ -319,6 +322,7 @@ def test_a_collapsed_tree_is_restored_as_it_was(tree):
     assert shape(restore_unary(collapse_unary(tree))) == shape(tree)
 
 
+@pytest.mark.slow
 @given(any_tree)
 def test_no_constituent_of_a_collapsed_tree_has_one_constituent_only(tree):
     waiting = [collapse_unary(tree)]
@@ -350,6 +354,7 @@ def test_a_deep_tree_is_read_and_written():
     assert [leaf.word for leaf in leaves(again)] == [str(n) for n in reversed(range(DEEP))]
 
 
+@pytest.mark.slow
 def test_a_deep_tree_is_cleaned():
     assert {span.label for span in spans(clean_tree(comb(DEEP)))} == {"NP"}
     assert len(spans(clean_tree(chain(DEEP, "ROOT")))) == 1

@@ -519,6 +519,7 @@ def remains(tree: Tree, parameters: EvalbParameters) -> str:
     return f"(ALL {keep(tree)})"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("parameters", [COLLINS, PLAIN], ids=["COLLINS", "nothing deleted"])
 def test_the_counts_are_pyevalbs(parameters: EvalbParameters) -> None:
     rng = random.Random(2017)

@@ -77,12 +77,14 @@ def test_a_tree_becomes_the_actions_worked_by_hand(name: str, with_tags: str, wi
     assert list(leaves(again)) == [Leaf("XX", word) for word in texts_of(DOG)]
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(tree=trees, order=orders)
 def test_a_tree_is_made_again_from_its_actions_and_words(tree: Node, order: Linearisation) -> None:
     assert facts(order.decode(order.encode(tree), texts_of(tree))) == facts(tree)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("leftwards", [False, True])
 def test_a_tree_may_be_as_deep_and_as_broad_as_a_line_is_long(name: str, leftwards: bool) -> None:
@@ -95,6 +97,7 @@ def test_a_tree_may_be_as_deep_and_as_broad_as_a_line_is_long(name: str, leftwar
         assert facts(again) == facts(tree)
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(tree=trees, order=orders, data=st.data())
 def test_actions_that_make_no_tree_over_the_words_are_refused(
@@ -254,6 +257,7 @@ def admitted(actions: Actions, words: int, room: int) -> list[list[str]]:
     return whole
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize(
     ("words", "labels", "chain"),
@@ -293,6 +297,7 @@ def test_bottom_up_only_the_numbers_of_children_there_are_lead_to_trees(arities:
         assert sorted(admitted(actions, 4, room)) == expected
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(some=st.lists(trees, min_size=1, max_size=5), name=st.sampled_from(NAMES))
 def test_a_training_tree_is_always_allowed(some: list[Node], name: str) -> None:

@@ -49,6 +49,7 @@ def order(request: pytest.FixtureRequest) -> str:
 # --- round trips ---
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("collapse", [True, False])
 def test_a_tree_is_made_again_of_its_actions_and_words(order: str, collapse: bool) -> None:
     tokenizer = learned(order, collapse)
@@ -150,6 +151,7 @@ def test_a_word_that_normalises_to_nothing_is_seen_as_a_sign() -> None:
 # --- on disk ---
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("collapse", [True, False])
 def test_saved_and_loaded_it_is_the_same(order: str, collapse: bool, tmp_path: Path) -> None:
     tokenizer = learned(order, collapse)
@@ -217,6 +219,7 @@ def test_changed_settings_are_refused_in_one_line(
     assert "\n" not in str(refused.value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "change",
     [

@@ -127,6 +127,7 @@ long_runs = """
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hyphens_apart", [True, False])
 @pytest.mark.parametrize("run", [*long_runs.split(), "a. ", "y' ", "A.\n", " ", "😀\u200d"])
 def test_a_long_line_takes_no_more_time_than_its_length_asks(run, hyphens_apart):

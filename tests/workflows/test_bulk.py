@@ -171,6 +171,7 @@ def test_files_may_be_added_and_not_changed(trained: Path, texts: Path, tmp_path
     assert len(lines(out / "a.txt")) == 1
 
 
+@pytest.mark.slow
 def test_several_models_are_an_ensemble(trained: Path, texts: Path, tmp_path: Path) -> None:
     from dragoman.inference import Glossary
 

@@ -9,6 +9,7 @@ import pytest
 from dragoman.workflows import demo
 
 
+@pytest.mark.slow
 def test_the_parsing_demo_trains_scores_and_draws(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

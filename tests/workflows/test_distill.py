@@ -120,6 +120,7 @@ def lines(path: Path) -> list[str]:
 # --- the text ---
 
 
+@pytest.mark.slow
 def test_sources_are_dropped_for_what_they_are_and_counted(files: Files, tmp_path: Path) -> None:
     valid = files.valid[0].read_text(encoding="utf-8").splitlines()[0]
     some = [

@@ -128,6 +128,7 @@ def kept(out: Path) -> list[str]:
 # --- the text ---
 
 
+@pytest.mark.slow
 def test_sentences_are_dropped_for_what_they_are_and_counted(files: Files, tmp_path: Path) -> None:
     (gold,) = text(files.gold.read_text().splitlines()[:1])
     (valid,) = text(files.valid.read_text().splitlines()[:1])

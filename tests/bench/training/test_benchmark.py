@@ -38,6 +38,7 @@ def test_every_benchmark_has_help(command: Command) -> None:
     assert all(option in text for option in ("--preset", "--against", "--steps", "--json", "--set"))
 
 
+@pytest.mark.slow
 def test_a_step_is_measured_and_told_in_plain_lines(arguments: list[str], command: Command) -> None:
     text = good(command(*arguments, "--set", "model.d_model=64"))
     for line in (
@@ -52,6 +53,7 @@ def test_a_step_is_measured_and_told_in_plain_lines(arguments: list[str], comman
     assert "against" not in text
 
 
+@pytest.mark.slow
 def test_the_figures_of_the_json_fit_together(
     arguments: list[str], command: Command, tiny: Config
 ) -> None:
@@ -71,11 +73,13 @@ def test_the_figures_of_the_json_fit_together(
     assert (found["peak_memory"], found["host_overhead"]) == (None, None), "of a GPU only"
 
 
+@pytest.mark.slow
 def test_slices_are_told(arguments: list[str], command: Command) -> None:
     text = good(command(*arguments, "--set", "training.accumulate=2"))
     assert re.search(r"^step: .* target tokens in 2 slices \(fill", text, re.M)
 
 
+@pytest.mark.slow
 def test_a_deterministic_run_is_timed_as_such(tiny: Config) -> None:
     seen: list[bool] = []
 
@@ -88,6 +92,7 @@ def test_a_deterministic_run_is_timed_as_such(tiny: Config) -> None:
     assert seen == [True, False]
 
 
+@pytest.mark.slow
 def test_against_peers_who_take_turns_with_ours(arguments: list[str], command: Command) -> None:
     result = command(*arguments, "--against", "--json")
     found = json.loads(good(result))
@@ -119,6 +124,7 @@ def test_on_a_gpu_everything_is_measured(arguments: list[str], command: Command)
     assert [peer["failed"] for peer in found["peers"]] == [None] * 3
 
 
+@pytest.mark.slow
 def test_a_peer_that_fails_costs_only_its_own_figure(
     arguments: list[str], command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:

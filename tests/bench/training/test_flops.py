@@ -151,6 +151,7 @@ def test_an_lstm_is_not_hidden_in_its_fused_operation() -> None:
     assert counter.get_total_flops() == 2 * (3 * S * step - no_gradient)
 
 
+@pytest.mark.slow
 def test_the_count_differs_from_the_bench_by_the_masked_scores_alone() -> None:
     base, batch = few_sentences()
     lengths = sentence_lengths([batch])
@@ -168,6 +169,7 @@ def test_the_count_differs_from_the_bench_by_the_masked_scores_alone() -> None:
     assert hidden / exact < 0.05
 
 
+@pytest.mark.slow
 def test_a_few_sentences_tell_what_the_whole_batch_costs() -> None:
     base, batch = few_sentences()
     assert batch.sentences > 2 * flops.SAMPLE_SENTENCES

@@ -17,6 +17,7 @@ def pairs() -> SyntheticPairs:
     return SyntheticPairs(vocabulary=37_000, longest=200)
 
 
+@pytest.mark.slow
 def test_the_corpus_is_the_same_every_time(pairs: SyntheticPairs) -> None:
     again = SyntheticPairs(vocabulary=37_000, longest=200)
     other = SyntheticPairs(vocabulary=37_000, longest=200, seed=2)

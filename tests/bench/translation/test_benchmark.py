@@ -37,6 +37,7 @@ def bench(model: Path, source: Path, **options: Any) -> None:
     bench_translate(model, source, **(given | options))
 
 
+@pytest.mark.slow
 def test_ours_and_ctranslate2_on_the_same_sentences(
     trained: Path, files: list[Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -90,6 +91,7 @@ def test_a_model_is_converted_once(trained: Path, tmp_path: Path) -> None:
         list(convert_models(loaded, systems, tmp_path, told.append))
 
 
+@pytest.mark.slow
 def test_a_system_that_fails_costs_only_its_own_figures(
     trained: Path,
     files: list[Path],

@@ -57,6 +57,7 @@ def ours(loaded: LoadedModel, beam: int = 1, **options: Any) -> list[str]:
     return [one.text for one in found]
 
 
+@pytest.mark.slow
 def test_ours_translates_and_is_measured(worker: Worker, loaded: LoadedModel) -> None:
     found = start(worker, "dragoman", loaded.path)
     assert found["imports_seconds"] > 0.05, "PyTorch takes longer than that"
@@ -72,6 +73,7 @@ def test_ours_translates_and_is_measured(worker: Worker, loaded: LoadedModel) ->
     assert len(alone["seconds"]) == len(TEXTS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["ctranslate2-float32", "huggingface"])
 def test_others_translate_as_ours(
     name: str, worker: Worker, loaded: LoadedModel, tmp_path: Path

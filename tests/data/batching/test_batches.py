@@ -455,6 +455,7 @@ def test_a_sampler_changes_sentences_each_epoch_and_never_the_text() -> None:
         assert size != length or 9 * length >= make(store).shape[1]
 
 
+@pytest.mark.slow
 def test_subwords_are_sampled_and_spell_the_same() -> None:
     texts = [
         f"the {a} {b} translates the {c}"
@@ -482,6 +483,7 @@ def test_subwords_are_sampled_and_spell_the_same() -> None:
 # ------------------------------------------------------------------------------------- workers
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 3])
 def test_any_number_of_workers_gives_the_same_batches(workers: int) -> None:
     store = numbered_store(900)

@@ -40,6 +40,7 @@ def misalignment_of(sources, targets):
     return find_misalignment(read, watch, len(targets) - len(sources))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("side", [0, 1])
 @pytest.mark.parametrize(("lines", "missing"), [(300, 1), (1500, 1), (2000, 80)])
 @pytest.mark.parametrize("seed", range(2))
@@ -65,6 +66,7 @@ def test_where_only_words_tell_the_line_they_do(place):
     assert abs(misalignment_of(sources, targets).line - 1 - place) <= 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", [0, 3, 1490])
 def test_a_shift_at_either_end_is_found(place):
     sources, targets = (list(texts) for texts in zip(*prose(1500, 5), strict=True))
@@ -81,6 +83,7 @@ def test_a_shift_is_found_though_the_counts_agree():
     assert misalignment.offset == -1
 
 
+@pytest.mark.slow
 def test_the_first_of_several_shifts_is_the_one():
     sources, targets = (list(texts) for texts in zip(*prose(6000, 7), strict=True))
     del targets[5000]
@@ -96,6 +99,7 @@ def test_aligned_files_raise_no_suspicion(lines, seed):
     assert misalignment_of([source for source, _ in pairs], [target for _, target in pairs]) is None
 
 
+@pytest.mark.slow
 def test_every_fourth_line_suffices(monkeypatch):
     monkeypatch.setattr("dragoman.data.doctor.misalignment._EVERY_LINE", 100)
     sources, targets = (list(texts) for texts in zip(*prose(5000, 8), strict=True))

@@ -250,6 +250,7 @@ def test_tmx_needs_its_languages_named(tmp_path):
         open_parallel_corpus([path])
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_a_translation_memory(tmp_path):
     unit = '<tu><tuv lang="en"><seg>a b c</seg></tuv><tuv lang="de"><seg>d e f</seg></tuv></tu>\n'
     path = put(tmp_path / "memory.tmx", f"<tmx><body>{unit * 20_000}</body></tmx>")

@@ -45,6 +45,7 @@ def sources(count: int, seed: int = 0, longest: int = 20) -> list[list[int]]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("beam", [1, 4])
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_engine_finds_what_the_search_finds_over_rounded_numbers(
@@ -69,6 +70,7 @@ def test_the_engine_finds_what_the_search_finds_over_rounded_numbers(
     assert same >= 7, "keys and values in bf16 decide a few close calls, not most"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("vocabulary", [VOCABULARY, 1300])
 @pytest.mark.parametrize("beam", [1, 3])
 def test_batch_mates_workers_and_places_change_nothing(beam: int, vocabulary: int) -> None:

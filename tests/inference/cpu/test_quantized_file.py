@@ -117,6 +117,7 @@ def test_weights_in_half_as_many_bits_are_rounded_from_these(
     assert [(one.text, one.score) for one in load(model).translate(LINES)] == wanted
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", ["cut", "other card", "no header"])
 def test_a_damaged_variant_is_refused_with_what_to_do(model: Path, damage: str) -> None:
     file = write_int8_file(load_model(model))
@@ -188,6 +189,7 @@ ODD = [
 odd = st.lists(st.text(max_size=20) | st.sampled_from(ODD), max_size=4).map("".join)
 
 
+@pytest.mark.slow
 @settings(
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
@@ -203,6 +205,7 @@ def test_any_text_is_translated_line_by_line(
         assert bool(quick.tokenizer.normalize(one.source)) or not one.text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("character", [" ", "\x01", "\t"], ids=ascii)
 def test_ten_megabytes_of_nothing_are_an_empty_translation(
     character: str, quick: Translator

@@ -62,6 +62,7 @@ def searched(
     return [found[i] for i in range(len(sentences))], search
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("draft_pieces", [1, 2, 7])
 @pytest.mark.parametrize("seed", [1, 2])
 def test_what_is_found_is_what_greedy_search_finds(seed: int, draft_pieces: int) -> None:

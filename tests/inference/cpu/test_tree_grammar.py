@@ -84,6 +84,7 @@ def check(found: Hypothesis, wanted: SentencesToParse, sentence: int) -> None:
     assert found.ids == told
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("announced", [False, True], ids=["alone", "announced"])
 @pytest.mark.parametrize("tags", [True, False], ids=["tags", "no tags"])
 @pytest.mark.parametrize("order", ORDERS)
@@ -105,6 +106,7 @@ def test_every_hypothesis_is_a_tree_over_its_words(order: str, tags: bool, annou
                 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("announced", [False, True], ids=["alone", "announced"])
 @pytest.mark.parametrize("beam", [1, 3])
 @pytest.mark.parametrize("order", ORDERS)
@@ -235,6 +237,7 @@ def shown(found: Parse | None) -> str:
     return "" if found is None else write_tree(found.tree)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("beam", [1, 3])
 def test_odd_words_and_a_thousand_of_them_are_parsed(path: Path, beam: int) -> None:
     found = load_parser(path, precision="int8").parse(ODD, beam=beam, n_best=beam)

@@ -112,6 +112,7 @@ def finished(state: BatchState, slot: int) -> list[tuple[list[int], float, float
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("beams", "best", "steps", "extra"),
     [
@@ -190,6 +191,7 @@ def test_what_could_still_be_the_best_goes_on(
     assert bool(state.info_FS[DONE, 0]) is done
 
 
+@pytest.mark.slow
 def test_a_search_by_kernels_is_the_search(make: Make, sources: Any) -> None:
     model = make(*(4.0, 30), encoder_layers=1, decoder_layers=1, d_ff=32, shared_embeddings=False)
     sentences, options = sources(2, longest=2), SearchOptions(beam=3, n_best=3, max_extra=1)
@@ -204,6 +206,7 @@ def test_a_search_by_kernels_is_the_search(make: Make, sources: Any) -> None:
         assert [h.score for h in one] == pytest.approx([h.score for h in other], abs=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # numpy's, of the interpreter
 @pytest.mark.parametrize("kind", ["ends", "never", "not a number"])
 def test_scores_of_all_kinds_are_understood(kind: str, make: Make) -> None:
@@ -242,6 +245,7 @@ def test_a_vocabulary_in_several_parts_is_one_vocabulary(
     assert_same_state(ours, plain)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rows", "norm", "activation"),
     [
@@ -280,6 +284,7 @@ def test_a_stage_is_the_same_for_few_rows_and_for_many(
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", [1, 4])
 def test_a_vocabulary_is_multiplied_as_any_matrix(rows: int, make: Make) -> None:
     torch.manual_seed(2)

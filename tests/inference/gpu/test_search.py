@@ -36,6 +36,7 @@ KINDS: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("beam", [1, 4])
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_of_model_is_searched_as_by_itself(
@@ -63,6 +64,7 @@ def test_some_sentences_end_early_and_others_where_they_must(
     assert len(set(lengths)) > 6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("early", [True, False])
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 2.0])
 @pytest.mark.parametrize(("beam", "best"), [(2, 1), (4, 3), (7, 7)])
@@ -77,6 +79,7 @@ def test_the_best_are_the_same_and_in_the_same_order(
     assert_same(engine(model).search(sentences, options), wanted)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("beam", [1, 3])
 @pytest.mark.parametrize("slots", [1, 2, 16, None])
 def test_how_many_are_searched_at_a_time_changes_nothing(
@@ -120,6 +123,7 @@ def test_no_translation_is_longer_than_it_may_be(
         assert all(len(h.ids) <= most and EOS not in h.ids for h in hypotheses)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("beam", [1, 3])
 def test_what_recording_runs_changes_nothing(
     beam: int, make: Make, sources: Sources, monkeypatch: pytest.MonkeyPatch
@@ -152,6 +156,7 @@ def test_only_targets_are_produced(make: Make, sources: Sources) -> None:
     assert max(max(h[0].ids, default=0) for h in found) < 70
 
 
+@pytest.mark.slow
 def test_a_search_leaves_nothing_behind_for_the_next(make: Make, sources: Sources) -> None:
     model, sentences = make(), sources(10)
     ours = engine(model)
@@ -167,6 +172,7 @@ def test_a_search_leaves_nothing_behind_for_the_next(make: Make, sources: Source
     assert ours.search([], options) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("little", [0, 1 << 20])
 @pytest.mark.parametrize("slots", [2, 16])
 def test_nothing_is_read_before_it_has_arrived(

@@ -399,6 +399,7 @@ def test_attention_to_the_source_is_between_the_two_sentences(
     )
 
 
+@pytest.mark.slow
 def test_everything_is_drawn_listed_and_the_same_again(
     translator: Translator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -433,6 +434,7 @@ def only_attention(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(attention, "FORMATS", (".svg",))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("only_attention")
 def test_without_a_sentence_the_papers_are_drawn(translator: Translator, tmp_path: Path) -> None:
     names = [path.name for path in draw_all(translator, tmp_path)]

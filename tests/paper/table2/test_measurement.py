@@ -297,6 +297,7 @@ def test_a_speed_is_measured_once_a_model_and_kept(
     )
 
 
+@pytest.mark.slow
 def test_the_first_steps_are_not_timed(
     tiny: Config, prepared: Prepared, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -319,6 +320,7 @@ def test_the_first_steps_are_not_timed(
     assert found.device.startswith("CPU")
 
 
+@pytest.mark.slow
 def test_a_model_is_timed_by_its_own_steps_and_the_threads_are_given_back(
     tiny: Config, prepared: Prepared
 ) -> None:

@@ -35,6 +35,7 @@ def config(**model: object) -> Config:
 # --- parameters ---
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("budget", [1_000_000, 7_000_000])
 @pytest.mark.parametrize("architecture", THERE)
 def test_every_architecture_meets_a_budget_within_three_hundredths(
@@ -47,6 +48,7 @@ def test_every_architecture_meets_a_budget_within_three_hundredths(
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cell", ["rnn", "gru", "lstm"])
 @pytest.mark.parametrize("attention", ["none", "dot", "additive"])
 @pytest.mark.skipif("recurrent" not in THERE, reason="recurrent models are not there")
@@ -107,6 +109,7 @@ def test_a_budget_below_the_narrowest_model_is_refused() -> None:
         fit_width(config(), VOCABULARY, 1000)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("architecture", THERE)
 def test_the_flops_of_every_architecture_are_those_of_its_parameters(architecture: str) -> None:
     """Each weight multiplies each position of its side once, or once a sentence, and the counter

@@ -387,6 +387,7 @@ def test_ours_is_printed_beside_the_paper_s(whole: Table3) -> None:
     assert "<table>" in scores_table(whole).to_html()
 
 
+@pytest.mark.slow
 def test_it_is_drawn(whole: Table3, tmp_path: Path) -> None:
     for name in ("table3.png", "table3.svg"):
         assert draw(whole, tmp_path / name) == tmp_path / name

@@ -511,6 +511,7 @@ def test_the_picture_has_every_parser_and_the_papers(tmp_path: Path) -> None:
     assert "ours on gum" in drawn
 
 
+@pytest.mark.slow
 def test_the_report_has_the_table_and_its_command(command: Command, tmp_path: Path) -> None:
     found = table(row())
     (tmp_path / "table4-gum.json").write_text(json.dumps(found.to_json()), encoding="utf-8")
@@ -532,6 +533,7 @@ def test_without_trees_the_papers_rows_are_shown_with_the_licence(command: Comma
     assert "LDC99T42" in found.out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -568,6 +570,7 @@ def test_wrong_arguments_get_one_line(
     assert found.err.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_parsers_and_trees_that_are_there_are_scored_without_training(
     command: Command, bank: Path, parser: Path, tmp_path: Path
 ) -> None:

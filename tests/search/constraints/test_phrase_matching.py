@@ -62,6 +62,7 @@ def spelled(draw: st.DrawFn) -> tuple[str, list[int]]:
     return phrase, ids
 
 
+@pytest.mark.slow
 @settings(max_examples=600, deadline=None)
 @given(spelled(), st.booleans())
 @example(("a b a", tokenizer().encode("a b a b a")), True)
@@ -76,6 +77,7 @@ def test_the_automaton_finds_what_is_in_the_text(
     ), text
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(spelled(), st.lists(PIECES, max_size=4))
 def test_what_was_found_stays_found(case: tuple[str, list[int]], more: list[int]) -> None:
@@ -86,6 +88,7 @@ def test_what_was_found_stays_found(case: tuple[str, list[int]], more: list[int]
         assert read_pieces(found, ids + more) == FOUND
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(spelled(), st.booleans(), st.booleans())
 def test_with_as_many_pieces_as_are_needed_the_phrase_can_be_made_to_occur(

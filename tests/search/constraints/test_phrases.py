@@ -53,6 +53,7 @@ CASES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("must", "must_not"), CASES[:-1])
 def test_a_wide_enough_beam_finds_the_best_sequence_that_contains_the_phrases(
     must: list[str], must_not: list[str]
@@ -76,6 +77,7 @@ def test_what_contradicts_itself_is_found_impossible() -> None:
     assert found.score == -torch.inf
 
 
+@pytest.mark.slow
 @settings(max_examples=120, deadline=None)
 @given(
     seed=st.integers(0, 1000),
@@ -103,6 +105,7 @@ def test_any_beam_satisfies_everything_in_every_hypothesis(
             assert fits(one.ids, must, must_not), text(one.ids)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(seed=st.integers(0, 1000), beam=st.integers(1, 4))
 def test_what_must_not_be_there_is_in_no_search(seed: int, beam: int) -> None:

@@ -119,6 +119,7 @@ def test_from_every_prefix_the_same_may_follow_as_by_the_plain_grammar(
     assert length <= room
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("words", [1, 2, 7, 1000])
 def test_a_random_walk_ends_in_a_tree_whatever_the_room(name: str, words: int) -> None:

@@ -16,6 +16,7 @@ from ..service_fixtures import SENTENCES, Service
 TEXT = SENTENCES[0]
 
 
+@pytest.mark.slow
 def test_attention_of_every_part(service: Service) -> None:
     answer = service.post("/v1/attention", {"text": TEXT, "model": "ende", "translation": "god"})
     assert answer.status_code == 200

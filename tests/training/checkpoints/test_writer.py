@@ -236,6 +236,7 @@ def leave(harness: WriterHarness, error: BaseException | None) -> None:
             raise error
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("error", [None, ValueError("an error"), SystemExit(3)])
 def test_the_end_and_an_error_wait_for_what_is_being_written(
     error: BaseException | None, harness: WriterHarness, slow: threading.Event, tmp_path: Path
@@ -271,6 +272,7 @@ def at_step(step: int, error: Callable[[], None], monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(writer, "write_state_file", write)
 
 
+@pytest.mark.slow
 def test_a_disk_that_is_full_for_a_while_changes_nothing_but_one_checkpoint(
     tiny: Config,
     prepared: Prepared,
@@ -301,6 +303,7 @@ def test_a_disk_that_is_full_for_a_while_changes_nothing_but_one_checkpoint(
     assert all(torch.equal(ends[0][name], ends[1][name]) for name in ends[0])
 
 
+@pytest.mark.slow
 def test_the_time_spent_waiting_is_recorded(
     tiny: Config, prepared: Prepared, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -38,6 +38,7 @@ def _poll_fast(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ranks, "POLL_SECONDS", 0.002)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", list(permutations(range(WORLD))))
 def test_every_start_has_an_id_of_its_own(order: tuple[int, ...]) -> None:
     store = DictionaryStore()

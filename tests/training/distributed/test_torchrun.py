@@ -161,6 +161,7 @@ def assert_same_bits(runs: Runs, name: str) -> None:
 
 @pytest.mark.slow
 class TestRealRanks:
+    @pytest.mark.slow
     @pytest.mark.parametrize("kind", ["ddp", "fsdp"])
     def test_two_ranks_learn_what_one_learns(self, kind: str, runs: Runs) -> None:
         assert_ends_like_one(runs, kind)
@@ -212,6 +213,7 @@ class TestRealRanks:
         assert events == [(2, 4)], "counted once, by one rank, with twice the slices"
         assert_ends_like_one(runs, "short")
 
+    @pytest.mark.slow
     def test_a_rank_that_is_killed_ends_the_job_with_its_name(self, runs: Runs) -> None:
         began = time.monotonic()
         ended = runs.torchrun("killed", "kill 1 6", "training.timeout_seconds=4")

@@ -55,6 +55,7 @@ def ranks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[WatchedRa
     ranks.watchdog._thread.join()
 
 
+@pytest.mark.slow
 def test_a_rank_that_says_nothing_is_given_up_by_name(ranks: WatchedRanks) -> None:
     write_heartbeat(ranks.store, 1)
     began = time.monotonic()
@@ -75,6 +76,7 @@ def test_the_step_is_the_one_it_is_missed_at(ranks: WatchedRanks) -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_rank_that_goes_on_saying_so_is_not(ranks: WatchedRanks) -> None:
     for beat in range(12):
         write_heartbeat(ranks.store, 1, beat=beat)
@@ -82,6 +84,7 @@ def test_a_rank_that_goes_on_saying_so_is_not(ranks: WatchedRanks) -> None:
     assert ranks.failure(0) is None
 
 
+@pytest.mark.slow
 def test_a_rank_that_lives_but_stays_a_step_behind_is_given_up(ranks: WatchedRanks) -> None:
     ranks.watchdog.report_step(6)
     for beat in range(12):
@@ -90,6 +93,7 @@ def test_a_rank_that_lives_but_stays_a_step_behind_is_given_up(ranks: WatchedRan
     assert "rank 1 (far, process 77) stopped answering at step 5;" in (ranks.failure(0) or "")
 
 
+@pytest.mark.slow
 def test_a_rank_that_finished_is_not_missed(ranks: WatchedRanks) -> None:
     write_heartbeat(ranks.store, 1, state=module.FINISHED)
     assert ranks.failure(1.5 * TIMEOUT) is None
@@ -126,6 +130,7 @@ def test_a_signal_is_an_emergency_even_where_no_handler_can_run(ranks: WatchedRa
     signal.signal(signal.SIGTERM, before)
 
 
+@pytest.mark.slow
 def test_a_store_that_does_not_answer_is_named(
     ranks: WatchedRanks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -136,6 +141,7 @@ def test_a_store_that_does_not_answer_is_named(
     assert found.startswith("the rendezvous store (node-1:29500) stopped answering;")
 
 
+@pytest.mark.slow
 def test_a_process_that_waits_for_the_dead_is_ended_with_the_message(
     ranks: WatchedRanks, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -149,6 +155,7 @@ def test_a_process_that_waits_for_the_dead_is_ended_with_the_message(
     )
 
 
+@pytest.mark.slow
 def test_one_that_has_found_its_way_out_is_not_ended(
     ranks: WatchedRanks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
