@@ -28,9 +28,8 @@ import numpy as np
 from dragoman.config import Config, DataConfig
 from dragoman.data import Progress
 from dragoman.data.cleaning import HashSet, pair_hash
-from dragoman.data.prepare import prepare
 from dragoman.data.readers import group_files, open_corpus
-from dragoman.data.readers.parallel import ConcatenatedCorpus, ParallelFiles, open_text
+from dragoman.data.readers.parallel import ParallelFiles, open_text
 from dragoman.errors import ConfigError, DataError
 from dragoman.inference import Translation, Translator, load
 from dragoman.system.atomic_files import remove_leftovers
@@ -39,15 +38,17 @@ from dragoman.text.tokenizer import Tokenizer
 from dragoman.training.run import Outcome
 from dragoman.workflows.stages import (
     check_directory,
+    describe_selection,
     exclusive_lock,
     fill_windows,
     identify_file,
     identify_model,
     make_stage,
     option_name,
+    prepare_stage,
     read_windows,
     record_stages,
-    train_or_resume,
+    train_stage,
 )
 
 SHARED_STAGES: Final = ("text", "translated", "pairs", "data")
@@ -214,8 +215,7 @@ def distill(
     with exclusive_lock(out / ".lock", wait=True):
         record_stages(out, stages, command="distill")
         text = _collect_sentences(plan, tokenizer, teacher_config.data, out / "text", progress)
-    dropped = [f"; {reason}: {text[reason]:,}" for reason in DROP_REASONS if text[reason]]
-    tell(f"{text['read']:,} lines read, {text['to translate']:,} to translate{''.join(dropped)}")
+    tell(describe_selection(text, "to translate", DROP_REASONS))
 
     teacher.warn = tell
     missing = _translate_windows(teacher, plan, text["to translate"], out, progress)
@@ -233,17 +233,25 @@ def distill(
         if translate_only:
             return Result(text, 0, out / "pairs", None, None)
         if not (out / "data").exists():
-            _prepare(plan, config, out, tokenizer, tell, progress)
+            pairs = ParallelFiles(out / "pairs" / "source.txt", out / "pairs" / "target.txt")
+            originals = [open_corpus(plan.files, config.data)] if plan.keep_originals else []
+            prepare_stage(
+                out / "data",
+                [pairs, *originals],
+                config,
+                valid=open_corpus(plan.valid, config.data),
+                tokenizer=tokenizer,
+                tell=tell,
+                progress=progress,
+            )
     run = out / plan.name
     with exclusive_lock(out / f".lock-{plan.name}", wait=False) as lock:
         if lock is None:
             tell(f"{run}: another process trains it")
             return Result(text, 0, out / "pairs", None, None)
-        if (run / "model").exists():
-            return Result(text, 0, out / "pairs", run / "model", None)
         tests = group_files(plan.test, config.data)
-        outcome = train_or_resume(run, config, out / "data", tests=tests, quiet=quiet)
-    return Result(text, 0, out / "pairs", outcome.model, outcome)
+        model, outcome = train_stage(run, config, out / "data", tests=tests, quiet=quiet)
+    return Result(text, 0, out / "pairs", model, outcome)
 
 
 # text/: which sentences the teacher translates.
@@ -374,7 +382,7 @@ def _translate_windows(
     )
 
 
-# pairs/ and data/: what the student learns from.
+# pairs/: what the student learns from.
 
 
 def _write_pairs(out: Path) -> Counts:
@@ -395,25 +403,3 @@ def _write_pairs(out: Path) -> Counts:
         return counts
 
     return make_stage(out / "pairs", make)
-
-
-def _prepare(
-    plan: Plan,
-    config: Config,
-    out: Path,
-    tokenizer: Tokenizer,
-    tell: Callable[[str], None],
-    progress: Progress,
-) -> None:
-    pairs = [ParallelFiles(out / "pairs" / "source.txt", out / "pairs" / "target.txt")]
-    originals = [open_corpus(plan.files, config.data)] if plan.keep_originals else []
-    prepared = prepare(
-        ConcatenatedCorpus([*pairs, *originals]),
-        out / "data",
-        config,
-        valid=open_corpus(plan.valid, config.data),
-        tokenizer=tokenizer,
-        progress=progress,
-    )
-    for line in prepared.lines():
-        tell(line)

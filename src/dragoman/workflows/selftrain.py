@@ -28,26 +28,26 @@ import numpy.typing as npt
 from dragoman.config import Config
 from dragoman.data import Progress
 from dragoman.data.cleaning import HashSet, pair_hash
-from dragoman.data.prepare import prepare
-from dragoman.data.readers.parallel import ConcatenatedCorpus, open_text
+from dragoman.data.readers.parallel import open_text
 from dragoman.data.readers.treebank import open_treebank
 from dragoman.errors import ConfigError, DataError
 from dragoman.inference.parser import Parser, load_parser
 from dragoman.system.atomic_files import remove_leftovers
-from dragoman.text.tokenizer import Tokenizer
 from dragoman.training.run import Outcome
 from dragoman.trees.bracketing import write_tree
 from dragoman.workflows.stages import (
     check_directory,
+    describe_selection,
     exclusive_lock,
     fill_windows,
     identify_file,
     identify_model,
     make_stage,
     option_name,
+    prepare_stage,
     read_windows,
     record_stages,
-    train_or_resume,
+    train_stage,
 )
 
 DEFAULT_SHARE: Final = 0.5
@@ -207,8 +207,7 @@ def selftrain(
         remove_leftovers(out / "parsed")
 
         text = collect_sentences(plan, parsers[0].split, out / "text", progress)
-        dropped = [f"; {reason}: {text[reason]:,}" for reason in DROP_REASONS if text[reason]]
-        tell(f"{text['read']:,} lines read, {text['to parse']:,} to parse{''.join(dropped)}")
+        tell(describe_selection(text, "to parse", DROP_REASONS))
         for parser in parsers:
             parser.warn = tell
         _parse_windows(parsers, plan, text["to parse"], out, progress)
@@ -220,16 +219,22 @@ def selftrain(
             f"{automatic['parsed']:,} trees, {agreed}{automatic['kept']:,} kept, of confidence "
             f"{automatic['confidence']:.4f} and more"
         )
-        trees, run = out / "automatic" / "trees.txt", out / "run"
+        trees = out / "automatic" / "trees.txt"
         if parse_only:
             return Result(text, automatic, trees, None, None)
         if not (out / "data").exists():
-            _prepare(plan, config, trees, out / "data", tokenizer, tell, progress)
-        if (run / "model").exists():
-            return Result(text, automatic, trees, run / "model", None)
+            prepare_stage(
+                out / "data",
+                [*[open_treebank(plan.trees)] * plan.gold_weight, open_treebank([trees])],
+                config,
+                valid=open_treebank(plan.valid),
+                tokenizer=None if plan.new_tokenizer else tokenizer,
+                tell=tell,
+                progress=progress,
+            )
         tests = [[file] for file in plan.test]
-        outcome = train_or_resume(run, config, out / "data", tests=tests, quiet=quiet)
-        return Result(text, automatic, trees, outcome.model, outcome)
+        model, outcome = train_stage(out / "run", config, out / "data", tests=tests, quiet=quiet)
+        return Result(text, automatic, trees, model, outcome)
 
 
 # text/: which sentences of raw text are worth parsing.
@@ -383,28 +388,3 @@ def _confident_trees(out: Path, least: float, ties: int) -> Iterator[str]:
             ties -= confidence == least
             if confidence > least or ties >= 0:
                 yield tree
-
-
-# data/: gold and automatic trees.
-
-
-def _prepare(
-    plan: Plan,
-    config: Config,
-    trees: Path,
-    place: Path,
-    tokenizer: Tokenizer,
-    tell: Callable[[str], None],
-    progress: Progress,
-) -> None:
-    gold = open_treebank(plan.trees)
-    prepared = prepare(
-        ConcatenatedCorpus([*[gold] * plan.gold_weight, open_treebank([trees])]),
-        place,
-        config,
-        valid=open_treebank(plan.valid),
-        tokenizer=None if plan.new_tokenizer else tokenizer,
-        progress=progress,
-    )
-    for line in prepared.lines():
-        tell(line)

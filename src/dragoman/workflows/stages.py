@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 from dragoman.data import Progress
-from dragoman.data.readers.parallel import check_rereadable, open_text
+from dragoman.data.prepare import prepare
+from dragoman.data.readers.parallel import ConcatenatedCorpus, Corpus, check_rereadable, open_text
 from dragoman.errors import ConfigError
 from dragoman.model_directory import open_model
 from dragoman.system.atomic_files import (
@@ -32,6 +33,7 @@ from dragoman.system.atomic_files import (
 
 if TYPE_CHECKING:
     from dragoman.config import Config
+    from dragoman.text.tokenizer import Tokenizer
     from dragoman.training.run import Outcome
 
 
@@ -138,6 +140,12 @@ def make_stage(place: Path, make: Callable[[Path], dict[str, Any]]) -> dict[str,
     return found
 
 
+def describe_selection(counts: dict[str, int], purpose: str, reasons: Sequence[str]) -> str:
+    """Say how many lines were read, how many are e.g. "to parse", and why the others are not."""
+    dropped = [f"; {reason}: {counts[reason]:,}" for reason in reasons if counts[reason]]
+    return f"{counts['read']:,} lines read, {counts[purpose]:,} {purpose}{''.join(dropped)}"
+
+
 def fill_windows(
     place: Path,
     items: Iterable[Item],
@@ -186,15 +194,39 @@ def window_file(place: Path, number: int, suffix: str = ".txt") -> Path:
     return place / f"{number:06}{suffix}"
 
 
-def train_or_resume(
+def prepare_stage(
+    place: Path,
+    parts: Sequence[Corpus],
+    config: Config,
+    *,
+    valid: Corpus,
+    tokenizer: Tokenizer | None,
+    tell: Callable[[str], None],
+    progress: Progress,
+) -> None:
+    """Prepare several corpora as one, and tell what became of their pairs."""
+    corpus = ConcatenatedCorpus(parts)
+    prepared = prepare(corpus, place, config, valid=valid, tokenizer=tokenizer, progress=progress)
+    for line in prepared.lines():
+        tell(line)
+
+
+def train_stage(
     run: Path, config: Config, data: Path, *, tests: Sequence[Sequence[Path]], quiet: bool
-) -> Outcome:
-    """Train on prepared data in a run directory, or continue where the run was interrupted."""
+) -> tuple[Path | None, Outcome | None]:
+    """Train on prepared data, or continue the run if it was interrupted.
+
+    Return the model, if training ended, and the outcome of training, if there was any.
+    """
     from dragoman.training.run import resume, train  # which needs PyTorch
 
+    if (run / "model").exists():
+        return run / "model", None
     if (run / "config.toml").exists():
-        return resume(run, quiet=quiet)
-    return train(config, data, tests=tests, run=run, quiet=quiet)
+        outcome = resume(run, quiet=quiet)
+    else:
+        outcome = train(config, data, tests=tests, run=run, quiet=quiet)
+    return outcome.model, outcome
 
 
 @contextmanager
