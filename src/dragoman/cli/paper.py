@@ -29,15 +29,17 @@ Jobs = Annotated[int | None, typer.Option(help="Models trained at the same time.
 HERE = Path("runs/paper")
 
 
-def _keep(out: Path, name: str, table: dict[str, Any]) -> None:
-    """Write results where the report finds them."""
+def _publish(out: Path, name: str, found: Any, table: Any, as_json: bool) -> None:
+    """Write results and their picture where the report finds them, and print them.
+
+    `table` is the package of `dragoman.paper` that they come from.
+    """
     from dragoman.system.atomic_files import atomic_write
 
-    atomic_write(out / f"{name}.json", json.dumps(table, indent=2, ensure_ascii=False) + "\n")
-
-
-def _tell(out: Path, text: str, table: dict[str, Any], picture: Path, as_json: bool) -> None:
-    print_result(table if as_json else text)
+    values, picture = found.to_json(), out / f"{name}.png"
+    atomic_write(out / f"{name}.json", json.dumps(values, indent=2, ensure_ascii=False) + "\n")
+    table.draw(found, picture)
+    print_result(values if as_json else table.render(found))
     print_message(f"{picture} and the figures behind it are in {out}")
 
 
@@ -62,10 +64,7 @@ def table1(
         device=pick_device(device),
         print_message=print_message,
     )
-    picture = out / "table1.png"
-    _keep(out, "table1", found.to_json())
-    table.draw(found, picture)
-    _tell(out, table.render(found), found.to_json(), picture, as_json)
+    _publish(out, "table1", found, table, as_json)
 
 
 @paper_app.command(cls=PairedFilesCommand)
@@ -106,10 +105,7 @@ def table2(
             raise ConfigError("--test takes two files, sources and references; give both")
         pair = (test[0], test[1]) if test else None
         found = table.measure(data, out / name, test=pair, **_budget(data, given))
-    picture = out / f"{name}.png"
-    _keep(out, name, found.to_json())
-    table.draw(found, picture)
-    _tell(out, table.render(found), found.to_json(), picture, as_json)
+    _publish(out, name, found, table, as_json)
 
 
 def _select_models(names: list[str]) -> Any:
@@ -165,10 +161,7 @@ def table3(
         jobs=1 if jobs is None else jobs,
         print_message=print_message,
     )
-    picture = out / f"{name}.png"
-    _keep(out, name, found.to_json())
-    table.draw(found, picture)
-    _tell(out, table.render(found), found.to_json(), picture, as_json)
+    _publish(out, name, found, table, as_json)
 
 
 def _as_json(table: TextTable) -> list[dict[str, str]]:
@@ -301,10 +294,7 @@ def table4(
             {"--search": search, "--no-train": no_train},
         ),
     )
-    picture = out / f"{name}.png"
-    table.draw(found, picture)
-    _keep(out, name, found.to_json())
-    _tell(out, table.render(found), found.to_json(), picture, as_json)
+    _publish(out, name, found, table, as_json)
 
 
 def _named(option: str, texts: list[str]) -> dict[str, Path]:
