@@ -70,16 +70,6 @@ def test_the_same_call_gives_the_same_interval() -> None:
     )
 
 
-def test_other_lengths_may_take_the_place_of_words() -> None:
-    sources = texts(3, 3, 3, 3)
-    found = bleu_by_length(
-        sources, sources, sources, lengths=[2, 2, 90, 90], edges=(10,), min_sentences=1
-    )
-    assert [b.lengths for b in found] == ["2", "90"]
-    with pytest.raises(DataError, match="3 lengths for 4 sources"):
-        bleu_by_length(sources, sources, sources, lengths=[1, 2, 3])
-
-
 def test_the_target_language_chooses_the_tokeniser() -> None:
     sources = texts(3, 3)
     hypotheses, references = ["我喜欢苹果。", "他在家。"], ["我喜欢吃苹果。", "他在家里。"]

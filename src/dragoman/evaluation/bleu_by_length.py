@@ -9,9 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dragoman.errors import DataError
 from dragoman.evaluation.metrics import check_counts
 from dragoman.evaluation.significance import (
     bootstrap_samples,
@@ -27,17 +25,13 @@ MIN_SENTENCES: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Bucket:
-    """Hold corpus BLEU of the sentences whose sources are `shortest` to `longest` long."""
+class LengthBucket:
+    """Say how many sentences there are that are `shortest` to `longest` long."""
 
     shortest: int
     """The length of the shortest sentence there is, not the bucket's bound."""
     longest: int
     sentences: int
-    bleu: float
-    low: float
-    """95 of 100 draws of these sentences score between `low` and `high`."""
-    high: float
 
     @property
     def lengths(self) -> str:
@@ -45,6 +39,16 @@ class Bucket:
         if self.longest == self.shortest:
             return str(self.longest)
         return f"{self.shortest}–{self.longest}"
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket(LengthBucket):
+    """Hold corpus BLEU of the sentences whose sources have such lengths."""
+
+    bleu: float
+    low: float
+    """95 of 100 draws of these sentences score between `low` and `high`."""
+    high: float
 
     def to_json(self) -> dict[str, Any]:
         """Return a table that `json.dumps` takes."""
@@ -62,7 +66,6 @@ def bleu_by_length(
     references: Sequence[str],
     *,
     language: str | None = None,
-    lengths: Sequence[int] | None = None,
     edges: Sequence[int] = EDGES,
     min_sentences: int = MIN_SENTENCES,
     resamples: int = 1000,
@@ -70,22 +73,16 @@ def bleu_by_length(
 ) -> tuple[Bucket, ...]:
     """Score translations in buckets of source length, shortest first.
 
-    A length is the source's number of words between white space, unless `lengths` are given, in
-    pieces for instance; `language` is the target's and chooses BLEU's tokeniser. A bucket of fewer
-    than `min_sentences` is merged with the next longer one, the last with the one before.
+    A length is the source's number of words between white space; `language` is the target's and
+    chooses BLEU's tokeniser. A bucket of fewer than `min_sentences` is merged with the next longer
+    one, the last with the one before.
     """
     check_counts({"sources": sources, "hypotheses": hypotheses, "references": references})
-    if lengths is None:
-        lengths = [len(source.split()) for source in sources]
-    elif len(lengths) != len(sources):
-        raise DataError(f"there are {len(lengths)} lengths for {len(sources)} sources")
-    lengths_N = np.array(lengths)
+    lengths = [len(source.split()) for source in sources]
     metric = make_bleu(language)
     statistics_NS = sentence_statistics(metric, hypotheses, references)
     buckets = []
-    for members in _bucket_members(
-        np.searchsorted(edges, lengths_N), len(edges) + 1, min_sentences
-    ):
+    for members in group_by_length(lengths, edges, min_sentences):
         chosen_NS = statistics_NS[members]
         drawn = [
             score_statistics(metric, counts_N @ chosen_NS)[1]
@@ -94,8 +91,8 @@ def bleu_by_length(
         low, high = np.percentile(drawn, [2.5, 97.5])
         buckets.append(
             Bucket(
-                int(lengths_N[members].min()),
-                int(lengths_N[members].max()),
+                min(lengths[i] for i in members),
+                max(lengths[i] for i in members),
                 len(members),
                 score_statistics(metric, chosen_NS.sum(0))[1],
                 float(low),
@@ -105,16 +102,17 @@ def bleu_by_length(
     return tuple(buckets)
 
 
-def _bucket_members(
-    bucket_N: NDArray[np.integer[Any]], buckets: int, min_sentences: int
+def group_by_length(
+    lengths: Sequence[int], edges: Sequence[int], min_sentences: int
 ) -> list[list[int]]:
-    """Return the sentences of each bucket, small buckets merged with a neighbour."""
-    merged: list[list[int]] = [[]]
-    for bucket in range(buckets):
-        if len(merged[-1]) >= min_sentences:
-            merged.append([])
-        merged[-1] += np.flatnonzero(bucket_N == bucket).tolist()
-    if len(merged) > 1 and len(merged[-1]) < min_sentences:
-        last = merged.pop()
-        merged[-1] += last
-    return merged
+    """Return the sentences of each bucket, by their indices; a small bucket joins a neighbour."""
+    bucket_N = np.searchsorted(edges, lengths)
+    groups: list[list[int]] = [[]]
+    for bucket in range(len(edges) + 1):
+        if len(groups[-1]) >= min_sentences:
+            groups.append([])
+        groups[-1] += np.flatnonzero(bucket_N == bucket).tolist()
+    if len(groups) > 1 and len(groups[-1]) < min_sentences:
+        last = groups.pop()
+        groups[-1] += last
+    return groups

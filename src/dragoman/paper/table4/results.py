@@ -12,6 +12,7 @@ import numpy as np
 
 from dragoman.data.readers.parallel import open_text
 from dragoman.errors import DataError
+from dragoman.evaluation.bleu_by_length import LengthBucket, group_by_length
 from dragoman.evaluation.bracket_f1 import clean_trees
 from dragoman.evaluation.significance import bootstrap_samples
 from dragoman.paper.paper_values import TABLE_4, ParserScore
@@ -33,23 +34,13 @@ _NO_TREE: Final = re.compile(r"[()\s]*")
 
 
 @dataclass(frozen=True, slots=True)
-class Bucket:
-    """Hold F1 of the sentences of some lengths."""
+class Bucket(LengthBucket):
+    """Hold F1 of the sentences of some lengths in words, punctuation among them."""
 
-    shortest: int
-    """Counts the words of the shortest sentence, punctuation among them."""
-    longest: int
-    sentences: int
     f1: float
     low: float
     """Is the lower end of the interval that 95 of 100 draws of these sentences score in."""
     high: float
-
-    @property
-    def lengths(self) -> str:
-        """Return the lengths as a table's header has them: 11–20."""
-        one = self.shortest == self.longest
-        return str(self.longest) if one else f"{self.shortest}–{self.longest}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -104,15 +95,11 @@ def compute_scores(gold: GoldTrees, trees: Sequence[Tree | None], **more: Any) -
 
 
 def _scores_by_length(sentences: Sequence[SentenceBrackets]) -> tuple[Bucket, ...]:
-    """Group sentences by length; too small a group joins the next longer one, or the last."""
-    groups: list[list[SentenceBrackets]] = [[]]
-    for shortest, longest in zip((0, *BUCKET_LIMITS), (*BUCKET_LIMITS, float("inf")), strict=True):
-        if len(groups[-1]) >= MIN_BUCKET_SENTENCES:
-            groups.append([])
-        groups[-1] += [one for one in sentences if shortest < one.length <= longest]
-    if len(groups) > 1 and len(groups[-1]) < MIN_BUCKET_SENTENCES:
-        last = groups.pop()
-        groups[-1] += last
+    lengths = [one.length for one in sentences]
+    groups = [
+        [sentences[i] for i in members]
+        for members in group_by_length(lengths, BUCKET_LIMITS, MIN_BUCKET_SENTENCES)
+    ]
     return tuple(
         Bucket(
             min(one.length for one in group),
