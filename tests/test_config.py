@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
+import inspect
 import typing
 from pathlib import Path
 from typing import Any, Literal
@@ -22,7 +24,6 @@ from dragoman.config import (
     TokenizerConfig,
     TrainingConfig,
     TreesConfig,
-    explain,
     load_preset,
     preset_names,
     preset_paper_figures,
@@ -369,6 +370,22 @@ def test_any_values_survive_the_file(
 
 
 # --- explanations ---
+
+
+def explain(section: type) -> dict[str, str]:
+    """Return each field of a section with the string under it."""
+    body = ast.parse(inspect.getsource(section)).body[0]
+    assert isinstance(body, ast.ClassDef)
+    texts: dict[str, str] = {}
+    for before, after in zip(body.body, body.body[1:], strict=False):
+        if (
+            isinstance(before, ast.AnnAssign)
+            and isinstance(before.target, ast.Name)
+            and isinstance(after, ast.Expr)
+            and isinstance(after.value, ast.Constant)
+        ):
+            texts[before.target.id] = " ".join(str(after.value.value).split())
+    return texts
 
 
 @pytest.mark.parametrize("section", SECTIONS)

@@ -7,10 +7,8 @@ An unknown key or an impossible value is refused with a suggestion, never ignore
 
 from __future__ import annotations
 
-import ast
 import dataclasses
 import difflib
-import inspect
 import json
 import math
 import tomllib
@@ -581,19 +579,3 @@ def load_preset(name: str) -> Config:
     tables = tomllib.loads(_preset_text(name))
     tables.pop("paper", None)
     return Config.from_dict(tables, where=f"preset {name}")
-
-
-def explain(section: type) -> dict[str, str]:
-    """Return each field of a section with the string under it."""
-    body = ast.parse(inspect.getsource(section)).body[0]
-    assert isinstance(body, ast.ClassDef)
-    texts: dict[str, str] = {}
-    for before, after in zip(body.body, body.body[1:], strict=False):
-        if (
-            isinstance(before, ast.AnnAssign)
-            and isinstance(before.target, ast.Name)
-            and isinstance(after, ast.Expr)
-            and isinstance(after.value, ast.Constant)
-        ):
-            texts[before.target.id] = " ".join(str(after.value.value).split())
-    return texts

@@ -51,14 +51,6 @@ def test_a_single_matrix_is_one_panel(weights: np.ndarray, tmp_path: Path) -> No
     assert "head" not in text
 
 
-def test_an_alignment_is_framed(tmp_path: Path) -> None:
-    counts = []
-    for alignment in (None, [(0, 0), (1, 1), (2, 1)]):
-        draw_attention(attention(1), SOURCE, TARGET, tmp_path / "a.svg", alignment=alignment)
-        counts.append((tmp_path / "a.svg").read_text(encoding="utf-8").count("#e07a1f"))
-    assert counts == [0, 3]
-
-
 @pytest.mark.slow
 def test_the_same_picture_is_the_same_file(tmp_path: Path) -> None:
     for name in ("a.svg", "b.svg", "a.png", "b.png", "a.pdf", "b.pdf"):

@@ -188,7 +188,6 @@ def _round_score(hypothesis: Hypothesis) -> float:
 # Heat maps, one a head.
 
 _COLOUR_SCALE = ["#ffffff", "#d7e3f4", "#8fb3dd", "#4076b4", "#17386b"]
-_ALIGNMENT_COLOUR = "#e07a1f"
 _GRID_COLOUR = "#eef1f5"
 
 
@@ -199,11 +198,10 @@ def draw_attention(
     path: Path,
     *,
     title: str = "",
-    alignment: Iterable[tuple[int, int]] | None = None,
 ) -> None:
     """Draw weights, H T S or T S, to a .png, .svg or .pdf file: a panel a head, and their mean.
 
-    Pairs (source, target) of an alignment are framed. All panels share one scale.
+    All panels share one scale.
     """
     check_format(path)
     T, S = len(target_tokens), len(source_tokens)
@@ -219,9 +217,8 @@ def draw_attention(
         titles = ["mean", *titles]
     else:
         titles = [""]
-    aligned = list(alignment or ())
     with style("".join([*source_tokens, *target_tokens, title])):
-        _draw(panels_HTS, titles, source_tokens, target_tokens, path, title, aligned)
+        _draw(panels_HTS, titles, source_tokens, target_tokens, path, title)
 
 
 def _draw(
@@ -231,7 +228,6 @@ def _draw(
     target_tokens: Sequence[str],
     path: Path,
     title: str,
-    aligned: list[tuple[int, int]],
 ) -> None:
     from matplotlib.colors import LinearSegmentedColormap
     from matplotlib.figure import Figure
@@ -256,8 +252,6 @@ def _draw(
         size = min(9.0, cell * 72 * 0.62)
         _label(axes.xaxis, source_tokens if top else [], size, rotation=90)
         _label(axes.yaxis, target_tokens if left else [], size, rotation=0)
-        for source, target in aligned:
-            _frame_cell(axes, source, target)
     bar = figure.colorbar(image, ax=grid, shrink=min(1.0, 2 / height), aspect=16, pad=0.015)
     bar.outline.set_visible(False)
     bar.ax.tick_params(length=0, labelsize=7)
@@ -291,12 +285,3 @@ def _label(axis: Any, tokens: Sequence[str], size: float, *, rotation: float) ->
     axis.set_tick_params(length=0)
     for label in axis.get_ticklabels():
         label.set_color(TEXT_COLOUR)
-
-
-def _frame_cell(axes: Axes, source: int, target: int) -> None:
-    from matplotlib.patches import Rectangle
-
-    corner = (source - 0.5, target - 0.5)
-    axes.add_patch(
-        Rectangle(corner, 1, 1, fill=False, edgecolor=_ALIGNMENT_COLOUR, linewidth=1.3, zorder=3)
-    )

@@ -228,9 +228,9 @@ class BracketScores:
         missed = sum(one.unscored for one in self.left_out)
         return _percent(2 * self.all.matched, self.all.gold + missed + self.all.predicted)
 
-    def to_json(self, *, sentences: bool = False) -> dict[str, Any]:
-        """Return what `json.dumps` takes, with every sentence's counts on request."""
-        table = {
+    def to_json(self) -> dict[str, Any]:
+        """Return what `json.dumps` takes."""
+        return {
             "signature": self.parameters.signature,
             **asdict(self.all),
             "cutoff_length": self.parameters.cutoff_length,
@@ -241,9 +241,6 @@ class BracketScores:
                 for one in self.left_out
             ],
         }
-        if sentences:
-            table["by_sentence"] = [asdict(one) for one in self.sentences]
-        return table
 
     def __str__(self) -> str:
         name = "labelled F1" if self.parameters.labelled else "unlabelled F1"
@@ -268,9 +265,7 @@ class BracketScores:
 
 
 def score_trees(
-    gold: Sequence[Tree],
-    predicted: Sequence[Tree | None],
-    parameters: EvalbParameters = COLLINS,
+    gold: Sequence[Tree], predicted: Sequence[Tree | None], parameters: EvalbParameters = COLLINS
 ) -> BracketScores:
     """Compare predicted trees with gold ones, line by line; None is a sentence without a parse."""
     if len(gold) != len(predicted):

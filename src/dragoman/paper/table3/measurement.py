@@ -44,28 +44,6 @@ there are 29,000 pairs; gradients clipped; and pre-norm, since with so few pairs
 tend to ignore the source (docs/log.md).
 """
 
-TINY_BASE: Final = Config.from_dict(
-    {
-        "tokenizer": {"vocabulary": 500},
-        "data": {"max_length": 60, "row_length": 64},
-        "model": {"encoder_layers": 3, "decoder_layers": 3, "d_model": 64, "d_ff": 128, "heads": 8},
-        "training": {
-            "steps": 300,
-            "batch_tokens": 1024,
-            "schedule": "cosine",
-            "learning_rate": 0.004,
-            "warmup_steps": 50,
-            "clip_norm": 1.0,
-            "validate_sentences": 100,
-            "checkpoint_every": 100,
-            "keep_checkpoints": 1,
-            "average": 1,
-            "log_every": 10,
-        },
-    }
-)
-"""A base for the phrasebook on a CPU: a third, two thirds and four thirds of 3 layers are whole."""
-
 _MAX_DROPOUT: Final = 0.4
 """The big model has three times the base's dropout, up to this."""
 
