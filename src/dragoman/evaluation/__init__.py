@@ -8,13 +8,4 @@ from __future__ import annotations
 from dragoman.evaluation.metrics import METRICS, Score, Scores, bleu, score
 from dragoman.evaluation.significance import Comparison, Difference, compare
 
-__all__ = [
-    "METRICS",
-    "Comparison",
-    "Difference",
-    "Score",
-    "Scores",
-    "bleu",
-    "compare",
-    "score",
-]
+__all__ = ["METRICS", "Comparison", "Difference", "Score", "Scores", "bleu", "compare", "score"]

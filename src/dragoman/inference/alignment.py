@@ -56,10 +56,7 @@ def _member(name: str) -> str:
 
 
 def word_alignment(
-    attention: dict[str, Tensor],
-    tokenizer: Tokenizer,
-    source: Sequence[int],
-    target: Sequence[int],
+    attention: dict[str, Tensor], tokenizer: Tokenizer, source: Sequence[int], target: Sequence[int]
 ) -> list[tuple[int, int]]:
     """Return pairs (source word, target word) of white-space words; every word is in one.
 

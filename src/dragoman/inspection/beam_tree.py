@@ -10,13 +10,7 @@ from typing import Any, Literal
 
 from torch import Tensor
 
-from dragoman.inspection.sentence_pair import (
-    BEGIN,
-    END,
-    Inspectable,
-    encode_source,
-    piece_labels,
-)
+from dragoman.inspection.sentence_pair import BEGIN, END, Inspectable, encode_source, piece_labels
 from dragoman.search import SearchOptions
 from dragoman.search.batching import source_rows
 from dragoman.search.beam import beam_search, stable_topk

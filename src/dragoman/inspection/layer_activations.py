@@ -17,12 +17,7 @@ from torch import Tensor
 from dragoman.errors import ConfigError, ModelError
 from dragoman.inspection import json_arrays
 from dragoman.inspection.attention import Part
-from dragoman.inspection.sentence_pair import (
-    Inspectable,
-    SentencePair,
-    piece_labels,
-    read_pair,
-)
+from dragoman.inspection.sentence_pair import Inspectable, SentencePair, piece_labels, read_pair
 from dragoman.models import Model
 from dragoman.models.supported_settings import unsupported
 from dragoman.models.transformer import ResidualStream

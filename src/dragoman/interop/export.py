@@ -35,12 +35,7 @@ PACKAGES: Final = {
 
 
 def export(
-    loaded: LoadedModel,
-    directory: Path,
-    to: str,
-    *,
-    texts: Sequence[str] = (),
-    **options: Any,
+    loaded: LoadedModel, directory: Path, to: str, *, texts: Sequence[str] = (), **options: Any
 ) -> Parity:
     """Write a model for a runtime; the directory appears once the runtime translates as ours does.
 

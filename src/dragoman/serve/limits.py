@@ -179,9 +179,7 @@ class RequestContext:
     """
 
     def __init__(
-        self,
-        deadline: float = math.inf,
-        on_tokens: Callable[[int, list[int]], None] | None = None,
+        self, deadline: float = math.inf, on_tokens: Callable[[int, list[int]], None] | None = None
     ) -> None:
         self.deadline = deadline
         """When to give up, by the monotonic clock."""

@@ -67,10 +67,7 @@ class TreeTokenizer(Tokenizer):
 
     @classmethod
     def learn(
-        cls,
-        pairs: Iterable[Pair],
-        config: TokenizerConfig,
-        trees: TreesConfig,
+        cls, pairs: Iterable[Pair], config: TokenizerConfig, trees: TreesConfig
     ) -> TreeTokenizer:
         """Take the actions from the trees and learn pieces from the sentences; reads them twice."""
         order = get_linearisation(trees.linearization, tags=trees.tags)

@@ -31,10 +31,7 @@ def gender_of(phrase: NounPhrase) -> str:
 
 
 def nominal(
-    meaning: Nominal,
-    case: str,
-    relative: RelativeClause | None,
-    negation: Key | None = None,
+    meaning: Nominal, case: str, relative: RelativeClause | None, negation: Key | None = None
 ) -> Node:
     """Build a noun phrase in its case.
 
@@ -81,11 +78,7 @@ def _noun_phrase(phrase: NounPhrase, case: str, negation: Key | None) -> Node:
 
 
 def prepositional(
-    preposition: str,
-    key: Key,
-    meaning: Nominal,
-    case: str,
-    relative: RelativeClause | None,
+    preposition: str, key: Key, meaning: Nominal, case: str, relative: RelativeClause | None
 ) -> Node:
     """Build a preposition and its noun phrase, contracted where German does so (im, zum, vom)."""
     if isinstance(meaning, Pronoun) and _is_thing(meaning):

@@ -23,13 +23,7 @@ from dragoman.serve.limits import (
     MAX_PHRASES,
 )
 from dragoman.serve.models import ServedModel
-from dragoman.serve.requests import (
-    Body,
-    check_size,
-    get_authenticator,
-    get_service,
-    translate,
-)
+from dragoman.serve.requests import Body, check_size, get_authenticator, get_service, translate
 from dragoman.serve.service import TranslationService
 from dragoman.text.languages import detect_languages
 

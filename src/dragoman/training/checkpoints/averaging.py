@@ -12,10 +12,7 @@ from dragoman.config import Config
 from dragoman.errors import ConfigError, ModelError
 from dragoman.model_directory import save_model
 from dragoman.models import build
-from dragoman.models.weights import (
-    adopt_weights,
-    read_tensors,
-)
+from dragoman.models.weights import adopt_weights, read_tensors
 from dragoman.training.checkpoints.checkpoint import STATE_FILE, Checkpoint, list_checkpoints
 from dragoman.training.run_json import RunFile
 from dragoman.trees.tree_tokenizer import load_tokenizer

@@ -29,11 +29,7 @@ from torch import Tensor, nn
 
 from dragoman.data.batching.batches import Position
 from dragoman.errors import DataError, DragomanError, ModelError, TrainingError
-from dragoman.models.weights import (
-    check_shapes,
-    get_weights,
-    write_tensors,
-)
+from dragoman.models.weights import check_shapes, get_weights, write_tensors
 from dragoman.system.atomic_files import TEMPORARY_PREFIX, write_synced
 from dragoman.training.distributed.parallel import LocalRows, all_rows
 from dragoman.training.optimizers import Adam, MovingAverage

@@ -21,9 +21,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from dragoman.config import TrainingConfig
 from dragoman.models import Model
-from dragoman.models.weights import (
-    get_weights,
-)
+from dragoman.models.weights import get_weights
 from dragoman.training.distributed.ranks import Ranks
 from dragoman.training.precision import uses_bf16, uses_kernels
 
