@@ -330,6 +330,7 @@ fractions = st.floats(0, 1, exclude_max=True)
 texts = st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=8), max_size=4)
 
 
+@pytest.mark.slow
 @example(  # TOML has characters that JSON does not escape
     symbols=('"\\\x7f\x85\n', "한"),
     dropout=0.1,
@@ -388,6 +389,7 @@ def explain(section: type) -> dict[str, str]:
     return texts
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("section", SECTIONS)
 def test_every_setting_is_explained(section: str) -> None:
     names = [field.name for field in dataclasses.fields(SECTIONS[section])]

@@ -37,6 +37,7 @@ def model(trained: Path, tmp_path: Path) -> Path:
     return tmp_path / "model"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shared", [True, False])
 def test_a_model_comes_back_bit_for_bit(
     shared: bool, tiny: Config, tokenizer: Tokenizer, tmp_path: Path

@@ -277,6 +277,7 @@ def _pickled(file: Path) -> None:
     file.write_bytes(pickle.dumps({"weights": [1, 2, 3]}))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", [_truncate, _foreign, _pickled])
 def test_only_damaged_or_foreign_checkpoints_are_refused(
     damage: Callable[[Path], None], run: Path, command: Command, tmp_path: Path
@@ -296,6 +297,7 @@ def test_only_damaged_or_foreign_checkpoints_are_refused(
     assert not (tmp_path / "mean").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("verb", ["translate", "info", "evaluate"])
 @pytest.mark.parametrize("damage", [_truncate, _foreign, _pickled])
 def test_a_damaged_or_foreign_model_is_refused(

@@ -75,6 +75,7 @@ def test_no_command_at_all_gives_help(command: Command) -> None:
     assert "Usage: dragoman" in result.out + result.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -181,6 +182,7 @@ def test_prepare_makes_a_directory_and_reports(
     assert "already exists and is not empty" in refused.err
 
 
+@pytest.mark.slow
 def test_the_doctor_finds_nothing_wrong_and_finds_what_is(
     corpus: list[Path], dev: list[Path], preset: list[str], command: Command, tmp_path: Path
 ) -> None:
@@ -263,6 +265,7 @@ def test_train_resume_average_info_and_plot(
     assert both.exists()
 
 
+@pytest.mark.slow
 def test_a_run_that_ended_before_its_first_checkpoint_begins_again(
     prepared: Prepared, preset: list[str], command: Command, tmp_path: Path
 ) -> None:
@@ -311,6 +314,7 @@ def expected(trained: Path) -> dict[str, str]:
     return {text: translator.translate(text).text for text in texts}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("end", [b"\n", b"\r\n"], ids=["LF", "CR LF"])
 @pytest.mark.parametrize("last", [True, False], ids=["with", "without"])
 def test_lines_from_stdin_keep_their_order_and_number(
@@ -358,6 +362,7 @@ def test_n_best_names_the_line_of_each(
     assert scores == sorted(scores, reverse=True)
 
 
+@pytest.mark.slow
 def test_sampling_obeys_its_seed_and_options(trained: Path, command: Command) -> None:
     def draw(*options: object) -> list[str]:
         text = good(command("translate", trained, "--sample", 3, *options, stdin=b"red cat\n"))
@@ -382,6 +387,7 @@ def test_options_of_the_search_are_passed_on(trained: Path, command: Command) ->
     assert refused == Result(2, "", "dragoman: search.beam = 0 is too small; the least is 1\n")
 
 
+@pytest.mark.slow
 def test_a_sentence_cut_is_said_on_stderr_only(trained: Path, command: Command) -> None:
     result = command("translate", trained, "--beam", 1, stdin=b"the dog sees " * 40)
     assert good(result).count("\n") == 1
@@ -391,6 +397,7 @@ def test_a_sentence_cut_is_said_on_stderr_only(trained: Path, command: Command) 
 # --- evaluating ---
 
 
+@pytest.mark.slow
 def test_a_model_is_evaluated(
     trained: Path, dev: list[Path], command: Command, tmp_path: Path
 ) -> None:
@@ -407,6 +414,7 @@ def test_a_model_is_evaluated(
     assert table["perplexity"]
 
 
+@pytest.mark.slow
 def test_translations_are_evaluated_and_compared_with_files_and_models(
     trained: Path, dev: list[Path], command: Command
 ) -> None:

@@ -203,6 +203,7 @@ def terminal(trained: Path, tmp_path: Path) -> Iterator[Terminal]:
     one.close()
 
 
+@pytest.mark.slow
 def test_in_a_terminal(terminal: Terminal, translator: Translator, tmp_path: Path) -> None:
     terminal.wait_for("> $")
     terminal.type("the red dog\n")

@@ -139,6 +139,7 @@ def test_a_model_directory_of_a_translator_says_translate(trained: Path) -> None
     assert "parse" not in page.lower()
 
 
+@pytest.mark.slow
 def test_the_loss_falls(run: Path) -> None:
     losses = [entry["nll"] for entry in metrics(run, "train")]
     assert losses[-1] < losses[0] - 0.1
@@ -304,6 +305,7 @@ def test_trees_are_drawn(run: Path, command: Command, tmp_path: Path) -> None:
     assert "sleeps" in (pictures / "3.svg").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_several_parsers_are_one(run: Path, command: Command) -> None:
     plain = ("--precision", "float32", "--beam", 1)  # as an ensemble is computed
     alone = good(command("parse", run, *plain, stdin=TEXT.encode()))
@@ -313,6 +315,7 @@ def test_several_parsers_are_one(run: Path, command: Command) -> None:
     assert three.count("\n") == 5
 
 
+@pytest.mark.slow
 def test_whatever_the_lines_there_are_as_many_trees(
     run: Path, command: Command, tmp_path: Path
 ) -> None:
@@ -352,6 +355,7 @@ def test_what_is_no_text_is_refused_after_the_lines_before_it(
 # --- evaluating ---
 
 
+@pytest.mark.slow
 def test_an_ensemble_of_parsers_is_scored(
     run: Path, files: dict[str, Path], command: Command, tmp_path: Path
 ) -> None:

@@ -237,6 +237,7 @@ def test_a_place_that_is_taken_is_refused_before_any_work(tmp_path, tokenizer):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("damage", "message"),
     [

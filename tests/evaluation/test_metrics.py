@@ -127,6 +127,7 @@ def test_impossible_options_are_refused(options: dict[str, str], message: str) -
         score(HYPOTHESES, REFERENCES, **options)
 
 
+@pytest.mark.slow
 def test_metrics_need_no_torch() -> None:
     code = "import sys, dragoman.evaluation; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -68,6 +68,7 @@ def test_the_best_alternative_leads_to_the_best_translation(reverser: Translator
     assert max(found, key=lambda one: one.score).score >= best.score - 1e-4
 
 
+@pytest.mark.slow
 def test_nothing_to_translate_has_no_alternatives_and_none_are_no_number(
     reverser: Translator,
 ) -> None:

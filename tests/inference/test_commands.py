@@ -62,6 +62,7 @@ def test_alignments_are_written_as_pharaoh_writes_them(
     assert "cannot be written (No such file or directory)" in refusal(refused)
 
 
+@pytest.mark.slow
 def test_several_models_translate_and_score_as_one(trained: Path, command: Command) -> None:
     alone = good(command("translate", trained, stdin=LINES))
     assert good(command("translate", trained, "--with", trained, stdin=LINES)) == alone

@@ -100,6 +100,7 @@ def test_a_replacement_does_not_break_what_else_was_asked_for() -> None:
     assert one.text == "Köter"
 
 
+@pytest.mark.slow
 def test_every_term_of_every_line_has_its_translation(reverser: Translator) -> None:
     glossary = Glossary([("dog", "Dackel", 1), ("red cat", "Rotkatze 7", 2), ("the", "eht", 3)])
     lines = ["the old dog sees", "red cat eats the dog", "", "tree", "Dog dog THE"]
@@ -113,6 +114,7 @@ def test_every_term_of_every_line_has_its_translation(reverser: Translator) -> N
             assert {t for _, t in one.alignment} <= set(range(len(one.text.split())))
 
 
+@pytest.mark.slow
 @settings(
     max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )

@@ -326,6 +326,7 @@ def test_a_beam_survives_the_same_lines(parser: Parser) -> None:
 # --- ensembles ---
 
 
+@pytest.mark.slow
 def test_an_ensemble_parses_and_of_twins_is_the_one(path: Path, other: Path) -> None:
     alone = load_parser(path, precision="float32")
     twins, both = load_parser(path, path), load_parser(path, other)

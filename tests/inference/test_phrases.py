@@ -95,6 +95,7 @@ def test_phrases_may_be_given_for_each_text(reverser: Translator) -> None:
     )
 
 
+@pytest.mark.slow
 def test_no_line_depends_on_what_its_neighbours_are_asked_for(reverser: Translator) -> None:
     texts = [*TEXTS, "old tree", "dog"]
     must = [["tac"], ["a longer phrase of words"], [], [], []]
@@ -112,6 +113,7 @@ def test_a_prefix_and_a_phrase_go_together(reverser: Translator) -> None:
     assert contains_phrase("xyz", found.text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("phrase", ["xyz", "eht tac"])
 def test_a_line_in_several_segments_contains_the_phrase_once_somewhere(
     phrase: str, reverser: Translator

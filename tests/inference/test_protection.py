@@ -145,6 +145,7 @@ fuzz = settings(
 )
 
 
+@pytest.mark.slow
 @fuzz
 @given(line=st.lists(parts | st.text(max_size=4), max_size=12).map("".join))
 def test_everything_taken_out_comes_back_just_once(line: str, reverser: Translator) -> None:

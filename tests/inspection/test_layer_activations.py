@@ -35,6 +35,7 @@ NAMES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("changes", VARIANTS, ids=lambda changes: "+".join(changes) or "paper")
 @pytest.mark.parametrize("part", PARTS)
 def test_step_by_step_is_what_the_layer_does(changes: tuple[str, ...], part: Part) -> None:

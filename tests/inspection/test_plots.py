@@ -26,6 +26,7 @@ def attention(heads: int, target: int = 3, source: int = 4) -> np.ndarray:
 # ----------------------------------------------------------------------------------- attention
 
 
+@pytest.mark.slow
 def test_a_png_is_written(tmp_path: Path) -> None:
     draw_attention(attention(2), SOURCE, TARGET, tmp_path / "deep" / "a.png", title="layer 6")
     data = (tmp_path / "deep" / "a.png").read_bytes()
@@ -42,6 +43,7 @@ def test_every_head_and_their_mean_have_a_panel_with_the_tokens(tmp_path: Path) 
     assert "head 9" not in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weights", [attention(1), attention(1)[0]])
 def test_a_single_matrix_is_one_panel(weights: np.ndarray, tmp_path: Path) -> None:
     draw_attention(weights, SOURCE, TARGET, tmp_path / "a.svg")
@@ -129,6 +131,7 @@ def test_every_curve_has_its_panel(tmp_path: Path) -> None:
     assert ">target tokens a second<" in text
 
 
+@pytest.mark.slow
 def test_what_was_not_measured_has_no_panel(tmp_path: Path) -> None:
     odd = [
         {"kind": "train", "step": 1, "loss": float("nan"), "learning_rate": None},
@@ -173,6 +176,7 @@ def test_letters_no_font_has_are_known_beforehand() -> None:
     assert has_missing_glyphs("\U0001f9ff nobody draws \U00100000")
 
 
+@pytest.mark.slow
 def test_the_curves_of_further_sets_are_named(tmp_path: Path) -> None:
     lines = [
         {"kind": "valid", "step": step, "loss": 2.0, "bleu": 20.0 + step, "bleu/news": 9.0 + step}
@@ -184,6 +188,7 @@ def test_the_curves_of_further_sets_are_named(tmp_path: Path) -> None:
     assert "news" in picture
 
 
+@pytest.mark.slow
 def test_a_parser_has_f1_in_place_of_bleu(tmp_path: Path) -> None:
     run = run_with(tmp_path / "parser", events(metric="f1"))
     text = draw_curves(run, tmp_path / "c.svg").read_text("utf-8")

@@ -105,6 +105,7 @@ def test_their_order_of_features_is_undone_exactly(make: Make) -> None:
         assert torch.equal(weight, ours.get(name, torch.zeros_like(weight)))
 
 
+@pytest.mark.slow
 def test_a_quantized_model_is_smaller_and_close(make: Make, tmp_path: Path) -> None:
     need("ctranslate2")
     loaded = make("model.norm=pre")

@@ -56,6 +56,7 @@ def test_an_unknown_runtime_is_refused() -> None:
         check_exportable(Config(), "tensorflow")
 
 
+@pytest.mark.slow
 def test_every_preset_either_fits_or_says_why() -> None:
     for name in preset_names():
         for to in RUNTIMES:

@@ -24,6 +24,7 @@ def run(*arguments: object) -> str:
     return found.stdout
 
 
+@pytest.mark.slow
 def test_export_says_what_it_compared_and_where_the_model_is(
     make: Callable[..., LoadedModel], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

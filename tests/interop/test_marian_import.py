@@ -68,6 +68,7 @@ def test_targets_have_pieces_of_their_own(imported: Path) -> None:
     assert again.encode_targets([text]) == [target]
 
 
+@pytest.mark.slow
 def test_an_imported_model_goes_on_learning(imported: Path) -> None:
     loaded = load_model(imported)
     model = loaded.model

@@ -56,6 +56,7 @@ def plain() -> tuple[Tokenizer, sentencepiece.SentencePieceProcessor]:
     return _pair("plain")
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(text=ORDINARY)
 def test_any_text_without_loose_marks_becomes_the_same_ids(
@@ -65,6 +66,7 @@ def test_any_text_without_loose_marks_becomes_the_same_ids(
     assert theirs.encode(text) == ours.encode(text)
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(text=ORDINARY)
 def test_decomposed_text_becomes_the_same_ids(

@@ -265,6 +265,7 @@ def shifted(ids: Tensor) -> Tensor:
     return torch.cat([torch.ones_like(ids[:, :1]), ids[:, :-1]], 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_it_learns_32_pairs_of_random_sentences_by_heart(architecture: str) -> None:
     torch.manual_seed(1)

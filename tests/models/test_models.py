@@ -120,6 +120,7 @@ def test_the_source_is_read(model: Model) -> None:
     assert not torch.allclose(model(source, target), model(other, target))
 
 
+@pytest.mark.slow
 def test_order_matters(model: Model) -> None:
     source, target = padded(sentences(5)), padded(sentences(3))
     turned = Rows(source.ids_RL.flip(1), source.segments_RL, source.positions_RL)
@@ -138,6 +139,7 @@ def test_padding_and_neighbours_in_a_row_change_nothing(model: Model) -> None:
         start += len(target)
 
 
+@pytest.mark.slow
 def test_a_row_without_source_padding_stays_finite(model: Model) -> None:
     assert model(packed(sentences(5, 2), 0), packed(sentences(3, 6), 4)).isfinite().all()
 
@@ -158,6 +160,7 @@ def test_batch_mates_change_nothing_in_stepwise_decoding(model: Model) -> None:
         torch.testing.assert_close(scores[place], expected[0])
 
 
+@pytest.mark.slow
 def test_recording_attention_changes_no_result_and_weights_sum_to_one(
     model: Model, config: ModelConfig
 ) -> None:

@@ -57,6 +57,7 @@ def read(page: Path) -> Reader:
     return reader
 
 
+@pytest.mark.slow
 def test_an_empty_report_says_how_to_fill_it(command: Command, tmp_path: Path) -> None:
     found = command("paper", "report", "--out", tmp_path)
     assert found.status == 0
@@ -114,6 +115,7 @@ def test_parameters_of_table_3_need_no_data(command: Command) -> None:
     assert "d_model 1024                      163.82    168" in command("paper", "table3").out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

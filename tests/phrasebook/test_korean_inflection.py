@@ -145,6 +145,7 @@ def test_no_english_text_has_two_korean_ones_over_thirty_thousand_meanings() -> 
     assert len(translation) < 30_000, "no text was drawn twice: the test saw nothing"
 
 
+@pytest.mark.slow
 def test_korean_uses_nothing_that_the_english_text_does_not_show() -> None:
     """Whom "he", "she" or "they" was drawn for is such a thing; Korean must guess by rule."""
     sampler = SentenceSampler(Random("hidden"))
@@ -172,6 +173,7 @@ def pronouns_of(node: object) -> Iterator[Pronoun]:
             yield from pronouns_of(getattr(node, part.name))
 
 
+@pytest.mark.slow
 def test_every_particle_of_the_corpus_fits_its_noun(corpus: list[Example]) -> None:
     """By Unicode's own decomposition: a closed syllable has a third letter."""
     nouns = sorted((noun.word for noun in KOREAN_NOUNS.values()), key=len, reverse=True)

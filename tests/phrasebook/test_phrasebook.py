@@ -45,6 +45,7 @@ def corpus(request: pytest.FixtureRequest) -> dict[str, list[Example]]:
     return {split: list(generate(request.param, split, counts[split])) for split in SPLITS}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("split", SPLITS)
 def test_the_same_arguments_give_the_same_examples(language: str, split: str) -> None:
@@ -201,6 +202,7 @@ def test_a_reasonable_share_of_each_kind_of_combination_is_held_out() -> None:
         assert 0.02 < held[kind] / total[kind] < 0.11, kind
 
 
+@pytest.mark.slow
 def test_every_word_of_the_lexicon_is_frequent_in_training(
     corpus: dict[str, list[Example]],
 ) -> None:

@@ -115,6 +115,7 @@ def test_stopping_early_takes_fewer_steps() -> None:
     assert steps[0] < steps[1]
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(seed=st.integers(0, 10_000), alpha=st.sampled_from([0.0, 0.6, 3.0]), data=st.data())
 def test_greedy_search_equals_a_beam_of_one(seed: int, alpha: float, data: st.DataObject) -> None:
@@ -128,6 +129,7 @@ def test_greedy_search_equals_a_beam_of_one(seed: int, alpha: float, data: st.Da
     assert greedy == search(model, source, options, prefixes=prefixes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("beam", [1, 2, 5])
 def test_batch_mates_change_nothing(beam: int) -> None:
     source = sources(4, 1, 9, 0, 6)
@@ -353,6 +355,7 @@ ROWS = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(rows=ROWS, count=st.integers(1, 15))
 def test_the_best_are_chosen_and_of_equals_the_first(rows: list[list[float]], count: int) -> None:

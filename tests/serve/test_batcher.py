@@ -170,6 +170,7 @@ def test_a_deadline_is_504_though_the_worker_never_answers(
         release.set()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("error", "status"),
     [

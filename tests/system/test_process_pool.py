@@ -27,6 +27,7 @@ def square(number: int) -> tuple[int, int]:
     return number * number, os.getpid()
 
 
+@pytest.mark.slow
 def test_errors_of_a_worker_surface_where_they_belong() -> None:
     results = map_ahead(square, iter(range(1, 10)), workers=2)
     assert [next(results)[0] for _ in range(4)] == [1, 4, 9, 16]

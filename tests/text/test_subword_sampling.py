@@ -83,6 +83,7 @@ def test_unigram_draws_follow_their_probabilities(unigram: Tokenizer) -> None:
     assert drawn.count(candidates[0]) / 2000 == pytest.approx(expected, abs=0.05)
 
 
+@pytest.mark.slow
 def test_another_process_draws_the_same(tokenizer: Tokenizer, tmp_path: Path) -> None:
     """What SentencePiece itself draws is different in every process, whatever the seed."""
     tokenizer.save(tmp_path)

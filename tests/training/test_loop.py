@@ -187,6 +187,7 @@ def test_a_step_whose_loss_is_not_finite_is_skipped_and_said(
     assert "step 3: the loss is not finite; the step is skipped" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_too_many_such_steps_end_the_run_with_advice(
     tiny: Config, prepared: Prepared, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -195,6 +196,7 @@ def test_too_many_such_steps_end_the_run_with_advice(
         fit(settings(tiny, steps=20), prepared, tmp_path / "run", quiet=True)
 
 
+@pytest.mark.slow
 def test_patience_ends_a_run_that_gets_no_better(
     tiny: Config, prepared: Prepared, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -310,6 +312,7 @@ def test_weights_of_another_model_are_refused(finished: Path, tmp_path: Path) ->
         resume(run, quiet=True)
 
 
+@pytest.mark.slow
 def test_a_full_disk_leaves_the_previous_checkpoint_and_one_clear_line(
     finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -349,6 +352,7 @@ def test_models_of_different_shapes_are_not_averaged(finished: Path, tmp_path: P
         average_checkpoints([finished / "model", other / "model"], tmp_path / "out")
 
 
+@pytest.mark.slow
 def test_what_is_too_long_is_told_before_the_first_step(
     tiny: Config, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -224,6 +224,7 @@ def test_a_full_batch_has_no_padding() -> None:
     assert all(array.dtype == np.int32 for array in batch.arrays())
 
 
+@pytest.mark.slow
 def test_on_a_cpu_auto_is_a_fixed_number_which_the_run_keeps(
     tiny: Config, prepared: Prepared, tmp_path: Path
 ) -> None:

@@ -84,6 +84,7 @@ def test_the_step_is_done_again_in_smaller_slices_and_the_run_ends_the_same(
     assert_same_end(tmp_path / "run", whole)
 
 
+@pytest.mark.slow
 def test_a_run_that_is_resumed_remembers_its_slices(
     faults: Callable[..., None],
     tiny: Config,

@@ -157,6 +157,7 @@ def test_trees_may_share_lines_and_span_them():
     ]
 
 
+@pytest.mark.slow
 @given(any_tree)
 def test_a_line_may_break_wherever_a_space_is(tree):
     text = write_tree(tree)
@@ -315,6 +316,7 @@ def test_the_outermost_bracket_is_put_back():
 # --------------------------------------------------------------------------- unary chains
 
 
+@pytest.mark.slow
 @given(any_tree)
 @example(Node("+", (Node("\\", (Node("\\p", (Leaf("NN", "a"),)),)),)))
 @example(Node("", (Node("", (Leaf("NN", "a"),)),)))

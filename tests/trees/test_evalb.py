@@ -559,6 +559,7 @@ def test_the_counts_are_pyevalbs(parameters: EvalbParameters) -> None:
     assert seen["error"] > (20 if parameters is COLLINS else -1)
 
 
+@pytest.mark.slow
 def test_the_figures_of_a_corpus_are_pyevalbs() -> None:
     from PYEVALB.summary import summary
 

@@ -282,6 +282,7 @@ def test_the_grammar_admits_every_tree_within_its_bounds_once(
     assert actions.allowed([], words, least - 1) == set()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arities", [{1, 2}, {1, 2, 4}, {1, 2, 3}])
 def test_bottom_up_only_the_numbers_of_children_there_are_lead_to_trees(arities: set[int]) -> None:
     order = get_linearisation("bottom-up", tags=False)

@@ -58,6 +58,7 @@ def test_a_tree_is_made_again_of_its_actions_and_words(order: str, collapse: boo
         assert write_tree(tokenizer.tree(ids, source.split(" "))) == tree
 
 
+@pytest.mark.slow
 def test_collapsing_makes_fewer_actions_of_more_kinds(order: str) -> None:
     collapsed, plain = learned(order), learned(order, collapse=False)
     counts = [sum(map(len, one.encode_targets(TREES))) for one in (collapsed, plain)]
@@ -66,6 +67,7 @@ def test_collapsing_makes_fewer_actions_of_more_kinds(order: str) -> None:
     assert collapsed.actions.longest_chain < plain.actions.longest_chain
 
 
+@pytest.mark.slow
 def test_without_tags_a_tree_is_the_same_but_for_them(order: str) -> None:
     tokenizer = learned(order, tags=False)
     for (source, tree), ids in zip(PAIRS, tokenizer.encode_targets(TREES), strict=True):

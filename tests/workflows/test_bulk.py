@@ -110,6 +110,7 @@ def stop_after(
             run(trained, texts, out)
 
 
+@pytest.mark.slow
 def test_finished_parts_and_files_are_not_done_again(
     trained: Path, texts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -210,6 +210,7 @@ def test_of_several_candidates_the_nearest_to_the_reference_is_taken(
 # --- the student ---
 
 
+@pytest.mark.slow
 def test_a_student_learns_from_the_teacher_with_its_pieces(files: Files, tmp_path: Path) -> None:
     out = tmp_path / "out"
     found = run(files.plan(config=load_preset("6-2")), out, translate_only=True)
@@ -230,6 +231,7 @@ def test_a_student_learns_from_the_teacher_with_its_pieces(files: Files, tmp_pat
     assert set(learned) <= set(lines(out / "pairs" / "target.txt"))
 
 
+@pytest.mark.slow
 def test_originals_may_be_kept(files: Files, tmp_path: Path) -> None:
     few = corpus(tmp_path, "few", files.pairs[:60])
     for name, keep in (("without", False), ("with", True)):
@@ -241,6 +243,7 @@ def test_originals_may_be_kept(files: Files, tmp_path: Path) -> None:
     assert sizes[1] == sizes[0] + different
 
 
+@pytest.mark.slow
 def test_students_share_what_was_translated_and_prepared(files: Files, tmp_path: Path) -> None:
     out = tmp_path / "out"
     run(files.plan(name="a"), out)
@@ -260,6 +263,7 @@ def test_students_share_what_was_translated_and_prepared(files: Files, tmp_path:
         run(files.plan(name="b", assignments=deeper, beam=2), out)
 
 
+@pytest.mark.slow
 def test_a_run_that_was_interrupted_is_resumed(files: Files, tmp_path: Path) -> None:
     out = tmp_path / "out"
     run(files.plan(), out)
@@ -274,6 +278,7 @@ def test_a_run_that_was_interrupted_is_resumed(files: Files, tmp_path: Path) -> 
 # --- shards, and going on ---
 
 
+@pytest.mark.slow
 def test_shards_share_the_windows_and_the_last_assembles(files: Files, tmp_path: Path) -> None:
     out, whole = tmp_path / "out", tmp_path / "whole"
     first = run(files.plan(shards=2, shard=2), out)
@@ -320,6 +325,7 @@ def test_a_dead_shard_is_finished_by_anyone(files: Files, tmp_path: Path) -> Non
     assert not list((out / "translated").glob(".tmp-*"))
 
 
+@pytest.mark.slow
 def test_of_two_that_would_train_one_student_one_does(files: Files, tmp_path: Path) -> None:
     out = tmp_path / "out"
     messages: list[str] = []

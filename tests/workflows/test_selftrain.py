@@ -251,6 +251,7 @@ def test_several_models_are_an_ensemble(files: Files, tmp_path: Path) -> None:
 # --- training ---
 
 
+@pytest.mark.slow
 def test_a_parser_is_trained_on_weighted_gold_and_automatic_trees(
     files: Files, tmp_path: Path, command: Callable[..., object]
 ) -> None:
@@ -351,6 +352,7 @@ def test_killed_while_parsing_it_goes_on_and_ends_with_the_same_trees(
     assert not list((out / "parsed").glob(".tmp-*"))
 
 
+@pytest.mark.slow
 def test_a_run_that_was_interrupted_is_resumed(files: Files, tmp_path: Path) -> None:
     out = tmp_path / "out"
     plan = files.plan(limit=20, assignments=["training.steps=4", "training.checkpoint_every=2"])

@@ -86,6 +86,7 @@ def test_training_is_three_forward_passes_and_r_drop_six(tiny: Config) -> None:
     assert training_flops(twice, lengths) == 6 * forward
 
 
+@pytest.mark.slow
 def test_lengths_are_those_of_the_sentences_of_a_batch(tiny: Config) -> None:
     batches = packed_batches(tiny, SyntheticPairs.for_config(tiny), 2)
     lengths = sentence_lengths(batches)

@@ -47,6 +47,7 @@ def pairs(tiny: Config) -> SyntheticPairs:
     return SyntheticPairs.for_config(tiny)
 
 
+@pytest.mark.slow
 def test_padded_batches_hold_sentences_of_the_corpus_with_their_marks(
     pairs: SyntheticPairs,
 ) -> None:

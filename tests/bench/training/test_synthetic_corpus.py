@@ -54,6 +54,7 @@ def test_pieces_follow_zipfs_law(pairs: SyntheticPairs) -> None:
     assert near == pytest.approx(1006.7 / 106.7, rel=0.1)
 
 
+@pytest.mark.slow
 def test_the_batches_are_those_of_a_run_with_the_fill_of_one() -> None:
     base = load_preset("base")
     batches = packed_batches(base, SyntheticPairs.for_config(base), 4)
@@ -65,6 +66,7 @@ def test_the_batches_are_those_of_a_run_with_the_fill_of_one() -> None:
     assert max(batch.target_output.max() for batch in batches) < 37_000
 
 
+@pytest.mark.slow
 def test_a_preset_with_short_rows_gets_short_sentences(tiny: Config) -> None:
     [batch] = packed_batches(tiny, SyntheticPairs.for_config(tiny), 1)
     assert batch.source_ids.shape[1] <= 64

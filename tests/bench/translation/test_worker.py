@@ -111,6 +111,7 @@ def test_ctranslate2_is_spared_pytorch(worker: Worker, loaded: LoadedModel, tmp_
     assert found["memory"] < 150 * 2**20, "PyTorch alone takes more"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["dragoman", "ctranslate2"])
 def test_a_shortlist_is_kept_to(
     name: str, worker: Worker, loaded: LoadedModel, tmp_path: Path

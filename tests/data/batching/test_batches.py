@@ -234,6 +234,7 @@ def test_fewer_pairs_than_a_batch_make_one_batch() -> None:
     assert batch.source_ids.shape[0] == 1000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("mean", "spread", "ratio", "row_length"),
     [(27, 0.65, 1.1, 256), (8, 0.45, 1.1, 128), (30, 0.75, 1.15, 256), (27, 0.65, 0.85, 256)],
@@ -346,6 +347,7 @@ def test_the_stream_is_the_epochs_one_after_another() -> None:
     assert streamed[-1][1] == Position(epoch=2)
 
 
+@pytest.mark.slow
 def test_resuming_anywhere_gives_the_identical_continuation() -> None:
     batches = make(numbered_store(900))
     whole = take(batches, len(list(batches.epoch())) + 5)
@@ -523,6 +525,7 @@ def test_a_part_of_the_shuffle_is_the_shuffle_of_the_part() -> None:
     assert 0 <= vast.min() < vast.max() < 10**12
 
 
+@pytest.mark.slow
 def test_the_shuffle_looks_like_chance() -> None:
     values = shuffle_indices(np.arange(100_000), 100_000, 5).astype(float)
     assert abs(np.corrcoef(values, np.arange(100_000))[0, 1]) < 0.02

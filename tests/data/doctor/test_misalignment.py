@@ -53,6 +53,7 @@ def test_the_line_after_which_lines_are_missing_is_found(side, lines, missing, s
     assert misalignment.offset == (-missing if side == 1 else missing)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", [203, 411, 640])
 def test_where_only_words_tell_the_line_they_do(place):
     draw = random.Random(place)
@@ -74,6 +75,7 @@ def test_a_shift_at_either_end_is_found(place):
     assert abs(misalignment_of(sources, targets).line - 1 - place) <= 3
 
 
+@pytest.mark.slow
 def test_a_shift_is_found_though_the_counts_agree():
     sources, targets = (list(texts) for texts in zip(*prose(3000, 6), strict=True))
     del targets[1200]
@@ -92,6 +94,7 @@ def test_the_first_of_several_shifts_is_the_one():
     assert abs(misalignment_of(sources, targets).line - 1 - 1500) <= 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("lines", [0, 5, 60, 2000])
 def test_aligned_files_raise_no_suspicion(lines, seed):

@@ -61,6 +61,7 @@ def test_compressed_parts_one_after_another_are_one_file(tmp_path, suffix):
 line = st.text(alphabet=st.characters(exclude_characters="\n\x00", exclude_categories=["Cs"]))
 
 
+@pytest.mark.slow
 @given(st.lists(line, min_size=1))
 def test_only_line_feeds_end_a_line(tmp_path_factory, lines):
     path = tmp_path_factory.mktemp("lines") / "text"

@@ -206,6 +206,7 @@ def prepared_from(directory: Path, lines: list[str]) -> Prepared:
     return prepare(open_corpus([path], CONFIG.data), directory / "data", CONFIG, workers=0)
 
 
+@pytest.mark.slow
 def test_a_prepared_treebank_holds_the_trees(tmp_path: Path) -> None:
     prepared = prepared_from(tmp_path, TREES)
     tokenizer, store = prepared.tokenizer, prepared.train
@@ -218,6 +219,7 @@ def test_a_prepared_treebank_holds_the_trees(tmp_path: Path) -> None:
     assert prepared.config.tokenizer.symbols == (), "actions are not the user's symbols"
 
 
+@pytest.mark.slow
 def test_malformed_trees_are_counted_and_placed_in_the_report(tmp_path: Path) -> None:
     lines = [*TREES[:50], "(S (NP (NN lost) dog))", *TREES[50:], "(S ())", TRACES]
     prepared = prepared_from(tmp_path, lines)

@@ -45,6 +45,7 @@ def narrow(plain: CpuEngine) -> Iterator[CpuEngine]:
     plain.use_shortlist(None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("beam", [1, 4])
 @pytest.mark.parametrize("kind", ["plain", "narrow"])
 def test_whenever_sentences_join_and_leave_each_is_found_as_if_alone(

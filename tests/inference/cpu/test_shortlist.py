@@ -95,6 +95,7 @@ def test_only_what_is_listed_is_produced(
     assert outside > 20, "else the lists would forbid nothing"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("beam", [1, 4])
 def test_batch_mates_and_workers_change_nothing(whole: CpuEngine, beam: int) -> None:
     options = SearchOptions(beam=beam, max_extra=12)

@@ -137,6 +137,7 @@ def test_the_trees_are_those_of_the_search_over_rounded_numbers(
     assert same >= 9, "keys and values in bf16 decide a few close calls, not most"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("beam", [1, 4])
 def test_neither_batch_mates_nor_workers_change_a_tree(beam: int) -> None:
     words = lengths(120, seed=2, longest=14)

@@ -116,6 +116,7 @@ def test_what_the_engine_does_not_know_is_done_by_the_model(trained: Path, gpu: 
     assert ours.score(["the dog"], ["god eht"])[0].score < 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("beam", [1, 3])
 def test_a_parser_makes_trees_through_the_engine(parser_path: Path, gpu: str, beam: int) -> None:
     ours = load_parser(parser_path, device=gpu)

@@ -140,6 +140,7 @@ def test_a_step_by_kernels_is_the_plain_step(
         assert_same_state(ours, plain)
 
 
+@pytest.mark.slow
 def test_of_equal_candidates_the_first_is_chosen(make: Make) -> None:
     weights = weights_of(make(output_bias=False))
     plain = begun(weights, 3, 3, 2, 9)
@@ -152,6 +153,7 @@ def test_of_equal_candidates_the_first_is_chosen(make: Make) -> None:
         assert_same_state(ours, plain)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [PlainOperations, KernelOperations])
 def test_of_equal_finished_hypotheses_the_older_stays(
     kind: type[PlainOperations], make: Make
@@ -173,6 +175,7 @@ def test_of_equal_finished_hypotheses_the_older_stays(
     assert finished(state, 3) == older
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("alpha", "done"), [(0.0, True), (2.0, False)])
 @pytest.mark.parametrize("kind", [PlainOperations, KernelOperations])
 def test_what_could_still_be_the_best_goes_on(
@@ -230,6 +233,7 @@ def test_scores_of_all_kinds_are_understood(kind: str, make: Make) -> None:
         assert_same_state(ours, plain)
 
 
+@pytest.mark.slow
 def test_a_vocabulary_in_several_parts_is_one_vocabulary(
     make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:

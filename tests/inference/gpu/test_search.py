@@ -101,6 +101,7 @@ def test_how_often_the_host_looks_changes_nothing(steps: int, make: Make, source
     assert_same(ours.search(sentences, options), wanted)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("beam", [1, 4])
 def test_sentences_of_very_different_lengths_live_side_by_side(beam: int, make: Make) -> None:
     model, options = make(), SearchOptions(beam=beam, max_extra=5)
@@ -215,6 +216,7 @@ def test_nothing_is_read_before_it_has_arrived(
     assert sum(idle) <= (2 if little == 0 else 0), "or the device would wait for the host"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [1, 20])
 def test_how_much_a_copy_tells_changes_nothing(
     count: int, make: Make, sources: Sources, monkeypatch: pytest.MonkeyPatch
@@ -243,6 +245,7 @@ def test_what_comes_from_the_device_in_any_order_is_ranked(make: Make) -> None:
     assert [h.log_prob for h in found] == [-2.0, -5.0, -4.0]
 
 
+@pytest.mark.slow
 def test_slots_are_used_again_and_made_anew_only_where_they_are_too_small(
     make: Make, sources: Sources
 ) -> None:
@@ -256,6 +259,7 @@ def test_slots_are_used_again_and_made_anew_only_where_they_are_too_small(
     assert len(ours._runners) == 1
 
 
+@pytest.mark.slow
 def test_one_sentence_has_other_slots_than_many_and_both_are_kept(
     make: Make, sources: Sources
 ) -> None:

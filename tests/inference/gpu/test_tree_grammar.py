@@ -36,6 +36,7 @@ def test_trees_are_those_of_the_plain_search(
     assert_same(found, plain(model, sources, to_parse, options))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", ORDERS)
 def test_where_there_is_hardly_room_the_shortest_tree_is_found(order: str, make: Make) -> None:
     sources, to_parse = sentences(order, [7, 1, 12, 4], announced=True)
@@ -92,6 +93,7 @@ def test_neither_neighbours_nor_recordings_change_a_tree(
     assert len(kinds) == len(ours._runners), "slots are used again"
 
 
+@pytest.mark.slow
 def test_other_actions_have_other_slots(make: Make) -> None:
     options = SearchOptions(beam=2, max_extra=10)
     words = [3, 5]

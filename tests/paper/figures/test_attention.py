@@ -330,6 +330,7 @@ def test_sentences_that_cannot_be_drawn_are_refused(translator: Translator) -> N
 # ------------------------------------------------------------------------------------- figures
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("only_attention")
 def test_the_papers_words_are_drawn_in_its_sentences(
     translator: Translator, law: SentenceAttention, tmp_path: Path
@@ -343,6 +344,7 @@ def test_the_papers_words_are_drawn_in_its_sentences(
     assert draw_figure5(law, tmp_path).word is None
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("only_attention")
 def test_what_is_asked_for_is_drawn_and_no_rule_is_claimed(
     law: SentenceAttention, tmp_path: Path
@@ -452,6 +454,7 @@ def test_without_a_sentence_the_papers_are_drawn(translator: Translator, tmp_pat
     assert [one.word for one in drawn] == ["making", "its", None, None]
 
 
+@pytest.mark.slow
 def test_without_a_model_the_formulas_are_drawn(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

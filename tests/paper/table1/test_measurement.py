@@ -121,6 +121,7 @@ def test_operations_are_those_worked_out_by_hand() -> None:
         assert training.all == 3 * forward.all - spared, layer
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("layer", "of_n", "of_d"),
     [(SELF_ATTENTION, 2, 1), (RECURRENT, 1, 2), (CONVOLUTIONAL, 1, 2), (RESTRICTED, 1, 1)],

@@ -58,6 +58,7 @@ def test_every_recurrent_model_meets_a_budget(cell: str, attention: str) -> None
     assert abs(budget_error(wide, VOCABULARY, 1_000_000)) <= models.TOLERANCE
 
 
+@pytest.mark.slow
 def test_the_papers_base_model_is_found_again_from_a_narrow_one() -> None:
     base = load_preset("base")
     narrow = base.updated({"model": {"d_model": 64, "d_ff": 256}})

@@ -118,6 +118,7 @@ def test_a_row_that_cannot_be_or_is_the_base_is_left_out() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_parameters_are_counted_beside_the_paper_s() -> None:
     counts = {count.paper.preset: count for count in count_paper_parameters()}
     assert len(counts) == len(TABLE_3)

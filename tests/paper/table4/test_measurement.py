@@ -242,6 +242,7 @@ def test_short_and_long_sentences_are_counted_apart() -> None:
     assert [(b.lengths, b.sentences) for b in few.by_length] == [("3–12", 41)]
 
 
+@pytest.mark.slow
 def test_what_was_scored_is_not_parsed_again_unless_something_has_changed(
     parser: Path, bank: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -388,6 +389,7 @@ def test_without_a_search_a_preset_is_as_it_is_and_validation_trees_are_not_pars
     assert (row.greedy.f1, row.scores.f1) == (50.0, 51.5)
 
 
+@pytest.mark.slow
 def test_a_failure_leaves_the_others_alone(
     monkeypatch: pytest.MonkeyPatch, bank: Path, toy: Config, parser: Path, tmp_path: Path
 ) -> None:
@@ -504,6 +506,7 @@ def test_a_table_survives_json() -> None:
     assert Table4.from_json(json.loads(json.dumps(found.to_json()))) == found
 
 
+@pytest.mark.slow
 def test_the_picture_has_every_parser_and_the_papers(tmp_path: Path) -> None:
     drawn = table4.draw(table(row(), row("mine")), tmp_path / "a.svg").read_text(encoding="utf-8")
     assert drawn.count(">mine<") == 2  # in the legend and beside its F1

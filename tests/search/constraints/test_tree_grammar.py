@@ -60,6 +60,7 @@ def walk(actions: Actions, words: int, room: int, draw: random.Random) -> list[i
         prefix.append(choice)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(actions=actions_of, seed=st.integers(0, 10_000), data=st.data())
 def test_in_a_batch_the_same_may_follow_as_by_the_plain_grammar(
@@ -187,6 +188,7 @@ def parser(vocabulary: int) -> Model:
     return model
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("find", ["greedy", "beam", "sample"])
 def test_whatever_a_model_prefers_every_search_finds_trees(name: str, find: str) -> None:

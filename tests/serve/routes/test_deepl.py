@@ -12,6 +12,7 @@ from ..service_fixtures import SENTENCES, Service
 ASK: dict[str, Any] = {"text": SENTENCES[:2], "source_lang": "EN", "target_lang": "DE"}
 
 
+@pytest.mark.slow
 def test_texts_become_translations_with_what_they_cost(service: Service) -> None:
     translator = service.inner.registry.models[0].translator
     found = service.post("/v2/translate", ASK)

@@ -131,6 +131,7 @@ def test_korean_says_all_that_english_says() -> None:
     assert used <= keys[0], used - keys[0]
 
 
+@pytest.mark.slow
 def test_the_page_is_there_without_pytorch() -> None:
     script = (
         "import sys, dragoman.serve.routes.page as page\n"

@@ -190,6 +190,7 @@ def empty(file: Path) -> None:
     file.write_bytes(b"")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", [truncate, flip, empty, Path.unlink])
 @pytest.mark.parametrize("file", ["rank-0000.safetensors", "rank-0001.safetensors", "state.json"])
 def test_damage_to_any_file_falls_back_to_the_checkpoint_before(

@@ -96,6 +96,7 @@ def test_the_second_start_of_a_job_resumes_what_the_first_began(
     assert outcome.step == 2, "it is the run as it was begun, and that has ended"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("before", "now"),
     [

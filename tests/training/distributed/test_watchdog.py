@@ -68,6 +68,7 @@ def test_a_rank_that_says_nothing_is_given_up_by_name(ranks: WatchedRanks) -> No
     assert ranks.store.values["gone"].startswith(b"rank 1 (far, process 77)"), "the others hear it"
 
 
+@pytest.mark.slow
 def test_the_step_is_the_one_it_is_missed_at(ranks: WatchedRanks) -> None:
     write_heartbeat(ranks.store, 1, step=5)
     ranks.watchdog.report_step(8)
@@ -113,6 +114,7 @@ def test_the_first_finding_counts_for_all(ranks: WatchedRanks) -> None:
     assert (ranks.failure(TIMEOUT) or "").startswith("rank 2 stopped answering at step 5;")
 
 
+@pytest.mark.slow
 def test_in_an_emergency_a_short_silence_is_enough(ranks: WatchedRanks) -> None:
     write_heartbeat(ranks.store, 1)
     began = time.monotonic()
@@ -120,6 +122,7 @@ def test_in_an_emergency_a_short_silence_is_enough(ranks: WatchedRanks) -> None:
     assert time.monotonic() - began < 0.9 * TIMEOUT
 
 
+@pytest.mark.slow
 def test_a_signal_is_an_emergency_even_where_no_handler_can_run(ranks: WatchedRanks) -> None:
     before = signal.signal(signal.SIGTERM, lambda number, frame: None)
     write_heartbeat(ranks.store, 1)
@@ -179,6 +182,7 @@ def test_a_failed_exchange_becomes_the_name_of_who_is_gone(
         raise RuntimeError("[gloo] Connection closed by peer")
 
 
+@pytest.mark.slow
 def test_an_error_of_this_rank_stays_what_it_is_and_the_others_hear_of_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
