@@ -181,6 +181,8 @@ class Corpus(ABC):
     """Yield pairs of sentences in their order."""
 
     name: str
+    unit = "line"
+    """What pairs are counted by in messages."""
     malformed: tuple[str, ...] = ()
     """What could not be read the last time, and where; most formats refuse it instead."""
 
@@ -193,7 +195,14 @@ class Corpus(ABC):
 
     def locate(self, number: int, *, target: bool = False) -> str:
         """Return where a pair stands, for messages; sides may be in different files."""
-        return f"{self.name}, line {number}"
+        return f"{self.name}, {self.unit} {number}"
+
+
+class SingleFile(Corpus):
+    """Read one file that holds both sides."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.name = path, str(path)
 
 
 class UnequalLinesError(DataError):
@@ -241,12 +250,8 @@ class ParallelFiles(Corpus):
         )
 
 
-class Tsv(Corpus):
+class Tsv(SingleFile):
     """Read one file with a source, a tab and a target on each line."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.name = str(path)
 
     def read(self, on_error: ErrorHandler | None = None) -> Iterator[Pair]:
         """Yield the pairs; a line without exactly one tab is an error."""
@@ -260,16 +265,15 @@ class Tsv(Corpus):
                 handle_error(on_error, DataError(f"{self.path}, line {number}: {error}"))
 
 
-class JsonLines(Corpus):
+class JsonLines(SingleFile):
     """Read one JSON object a line, with the two texts in it or both under "translation".
 
     The keys are "source" and "target", or the two language codes.
     """
 
     def __init__(self, path: Path, languages: tuple[str, str] | None = None) -> None:
-        self.path = path
+        super().__init__(path)
         self.languages = languages
-        self.name = str(path)
 
     def read(self, on_error: ErrorHandler | None = None) -> Iterator[Pair]:
         """Yield the pairs; a line that is not such an object is an error."""
@@ -300,17 +304,18 @@ class JsonLines(Corpus):
         )
 
 
-class Tmx(Corpus):
+class Tmx(SingleFile):
     """Read a translation memory; a language code matches its regions too ("en" fits "en-GB").
 
     Units that lack one of the languages are skipped. Formatting codes inside a segment are dropped,
     the text they surround is kept.
     """
 
+    unit = "unit"
+
     def __init__(self, path: Path, languages: tuple[str, str]) -> None:
-        self.path = path
+        super().__init__(path)
         self.languages = languages
-        self.name = str(path)
 
     def read(self, on_error: ErrorHandler | None = None) -> Iterator[Pair]:
         """Yield the pairs; XML that is not well-formed is an error."""
@@ -340,10 +345,6 @@ class Tmx(Corpus):
                         f"{self.path}, line {line}: not XML at column {column + 1} ({reason})"
                     ),
                 )
-
-    def locate(self, number: int, *, target: bool = False) -> str:
-        """Return where a pair stands, for messages."""
-        return f"{self.name}, unit {number}"
 
 
 _CODES = {"bpt", "ept", "it", "ph", "ut"}

@@ -11,6 +11,7 @@ from dragoman.data.readers.parallel import (
     Corpus,
     ErrorHandler,
     Pair,
+    SingleFile,
     check_rereadable,
     open_text,
 )
@@ -20,12 +21,10 @@ from dragoman.trees.cleaning import clean_tree
 from dragoman.trees.tree import leaves
 
 
-class Treebank(Corpus):
+class Treebank(SingleFile):
     """Read a file of trees, cleaned; a tree that holds only traces is skipped."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.name = str(path)
+    unit = "tree"
 
     def read(self, on_error: ErrorHandler | None = None) -> Iterator[Pair]:
         """Yield each sentence, its words joined by spaces, and its tree on one line.
@@ -41,10 +40,6 @@ class Treebank(Corpus):
                     words = " ".join(leaf.word for leaf in leaves(cleaned))
                     yield Pair(words, write_tree(cleaned), number)
         self.malformed = tuple(map(str, problems))
-
-    def locate(self, number: int, *, target: bool = False) -> str:
-        """Return where a tree stands, for messages."""
-        return f"{self.name}, tree {number}"
 
 
 def open_treebank(paths: Sequence[str | Path]) -> Corpus:
