@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 
 import pytest
 
@@ -85,4 +86,4 @@ def test_lines_that_do_not_belong_together_are_refused() -> None:
 
 def test_a_bucket_survives_json() -> None:
     bucket = Bucket(3, 5, 120, 31.5, 30.0, 33.1)
-    assert Bucket.from_json(json.loads(json.dumps(bucket.to_json()))) == bucket
+    assert Bucket(**json.loads(json.dumps(asdict(bucket)))) == bucket

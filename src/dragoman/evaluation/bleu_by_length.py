@@ -5,8 +5,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Final, Self
+from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
@@ -49,15 +49,6 @@ class Bucket(LengthBucket):
     low: float
     """95 of 100 draws of these sentences score between `low` and `high`."""
     high: float
-
-    def to_json(self) -> dict[str, Any]:
-        """Return a table that `json.dumps` takes."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, table: dict[str, Any]) -> Self:
-        """Return the bucket that `to_json` made the table of."""
-        return cls(**table)
 
 
 def bleu_by_length(

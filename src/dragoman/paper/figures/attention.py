@@ -114,9 +114,7 @@ def draw_figure5(
     return layer.draw("figure5", panels, out, caption, [layer.heads_rule("different_heads")])
 
 
-def draw_source_attention(
-    attention: SentenceAttention, out: Path, options: FigureOptions = _DEFAULT_OPTIONS
-) -> FigureRecord:
+def draw_source_attention(attention: SentenceAttention, out: Path) -> FigureRecord:
     """Draw where the last decoder layer attends in the source to produce each target word."""
     if not attention.to_source:
         raise ModelError(
@@ -124,9 +122,8 @@ def draw_source_attention(
             "choose another model"
         )
     *_, weights = attention.to_source.values()
-    heads = _check_heads(options.heads, len(weights)) or different_heads(weights, itself=False)
+    heads = different_heads(weights, itself=False)
     panels = [Panel((head,), "last layer, head") for head in heads]
-    rule = "" if options.heads else f" Heads: {CHOICE_RULES['different_heads']}."
     names = ("translation", "source")
     return FigureRecord(
         name="source-attention",
@@ -134,7 +131,7 @@ def draw_source_attention(
             "source-attention", out, weights, attention.target, attention.source, panels, names
         ),
         caption="Where the decoder looks to say each word: attention to the source, last layer, "
-        f"{_list_heads(heads)} in full. {_STRENGTH}{rule}",
+        f"{_list_heads(heads)} in full. {_STRENGTH} Heads: {CHOICE_RULES['different_heads']}.",
         sentence=attention.sentence,
         heads=tuple(head + 1 for head in heads),
     )

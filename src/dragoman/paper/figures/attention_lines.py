@@ -19,7 +19,6 @@ from dragoman.inspection.plotting import TEXT_COLOUR, check_format, save_figure,
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-
 THRESHOLD: Final = 0.02
 """The weight below which a line is not drawn, as it could not be seen."""
 

@@ -26,7 +26,6 @@ from dragoman.training.optimizers import learning_rate
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-
 SCHEDULES: Final = ((512, 4000), (512, 8000), (512, 16000), (256, 4000), (1024, 4000))
 """The d_model and warm-up steps of each curve; the first is the base model's."""
 

@@ -23,7 +23,6 @@ from dragoman.paper.text_table import TextTable
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-
 FITTED_QUANTITIES: Final[dict[Quantity, str]] = {
     "mixing": "mixing",
     "operations": "layer",

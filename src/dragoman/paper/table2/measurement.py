@@ -256,7 +256,7 @@ class TranslationScores:
     @classmethod
     def from_json(cls, table: dict[str, Any]) -> Self:
         """Return the scores of which JSON holds the fields."""
-        buckets = tuple(Bucket.from_json(bucket) for bucket in table["by_length"])
+        buckets = tuple(Bucket(**bucket) for bucket in table["by_length"])
         return cls(**{**table, "by_length": buckets})
 
 
@@ -318,7 +318,7 @@ class EvaluationSet:
         return {
             "bleu": found.scores["bleu"],
             "perplexity": found.perplexity.per_piece,
-            "by_length": [bucket.to_json() for bucket in buckets],
+            "by_length": list(map(asdict, buckets)),
             "signature": found.scores.values["bleu"].signature,
         }
 

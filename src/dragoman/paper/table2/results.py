@@ -11,7 +11,6 @@ from dragoman.paper.table2.models import Family
 
 Budget: TypeAlias = Literal["parameters", "flops"]
 
-
 VALIDATION: Final = "the validation set"
 
 
@@ -88,7 +87,7 @@ class Table2:
     def from_json(cls, table: dict[str, Any]) -> Self:
         """Return the table that `to_json` was called on."""
         rows = [
-            Row(**{**row, "by_length": tuple(Bucket.from_json(b) for b in row["by_length"])})
+            Row(**{**row, "by_length": tuple(Bucket(**b) for b in row["by_length"])})
             for row in table["rows"]
         ]
         return cls(**{**table, "rows": tuple(rows)})

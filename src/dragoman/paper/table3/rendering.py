@@ -23,7 +23,6 @@ from dragoman.paper.text_table import TextTable
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-
 _PAPER_BASE: Final = TABLE_3[0]
 _TEXT_COLUMNS: Final = ("row", "ours", "the paper's")
 _OURS, _PAPERS = "#2f6db3", "#e07a1f"

@@ -15,7 +15,6 @@ from dragoman.paper.text_table import TextTable
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-
 _COLOURS: Final = ("#2f6db3", "#1fa58f", "#9a6be0", "#c0399a", "#4c8c2b", "#62aee6")
 _PAPERS: Final = "#e07a1f"
 
