@@ -46,6 +46,14 @@ _ARCHITECTURES = {
     ("pre", "learned"): ("blenderbot", "BlenderbotForConditionalGeneration"),
 }
 
+_TOKEN_IDS = {
+    "pad_token_id": PAD,
+    "bos_token_id": BOS,
+    "eos_token_id": EOS,
+    "forced_eos_token_id": EOS,
+    "decoder_start_token_id": BOS,
+}
+
 
 def _architecture(config: Config) -> tuple[str, str]:
     """Return the type and the class that `transformers` has for a model that can be exported."""
@@ -82,15 +90,9 @@ def max_positions(config: Config) -> int:
     return max(512, config.data.max_length + config.search.max_extra + 2)
 
 
-def _model_settings(config: Config, vocabulary: int) -> dict[str, Any]:
-    m = config.model
-    kind, name = _architecture(config)
+def transformer_settings(m: ModelConfig) -> dict[str, Any]:
+    """Return the sizes and dropouts of a Transformer by the names that `transformers` has."""
     return {
-        "architectures": [name],
-        "model_type": kind,
-        "is_encoder_decoder": True,
-        "vocab_size": vocabulary,
-        "decoder_vocab_size": vocabulary,
         "d_model": m.d_model,
         "encoder_layers": m.encoder_layers,
         "decoder_layers": m.decoder_layers,
@@ -104,27 +106,32 @@ def _model_settings(config: Config, vocabulary: int) -> dict[str, Any]:
         "dropout": m.dropout,
         "attention_dropout": m.attention_dropout,
         "activation_dropout": m.activation_dropout,
+    }
+
+
+def _model_settings(config: Config, vocabulary: int) -> dict[str, Any]:
+    m = config.model
+    kind, name = _architecture(config)
+    return {
+        "architectures": [name],
+        "model_type": kind,
+        "is_encoder_decoder": True,
+        "vocab_size": vocabulary,
+        "decoder_vocab_size": vocabulary,
+        **transformer_settings(m),
         "max_position_embeddings": max_positions(config),
         "static_position_embeddings": m.positions == "sinusoidal",
         "scale_embedding": True,
         "share_encoder_decoder_embeddings": m.shared_embeddings,
         "tie_word_embeddings": m.shared_embeddings,
-        "pad_token_id": PAD,
-        "bos_token_id": BOS,
-        "eos_token_id": EOS,
-        "forced_eos_token_id": EOS,
-        "decoder_start_token_id": BOS,
+        **_TOKEN_IDS,
         "dtype": "float32",
     }
 
 
 def _search_settings(config: Config) -> dict[str, Any]:
     return {
-        "pad_token_id": PAD,
-        "bos_token_id": BOS,
-        "eos_token_id": EOS,
-        "forced_eos_token_id": EOS,
-        "decoder_start_token_id": BOS,
+        **_TOKEN_IDS,
         "suppress_tokens": [PAD, BOS, UNK],
         "num_beams": config.search.beam,
         "length_penalty": config.search.length_penalty,

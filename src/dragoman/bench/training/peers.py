@@ -226,21 +226,12 @@ def build_marian(config: Config) -> nn.Module:
     """Return Hugging Face's MarianMTModel, which is always post-norm."""
     from transformers import MarianConfig, MarianMTModel
 
-    m = config.model
+    from dragoman.interop.huggingface import transformer_settings
+
     settings = MarianConfig(
         vocab_size=config.tokenizer.vocabulary,
         max_position_embeddings=config.data.row_length,
-        d_model=m.d_model,
-        encoder_layers=m.encoder_layers,
-        decoder_layers=m.decoder_layers,
-        encoder_attention_heads=m.heads,
-        decoder_attention_heads=m.heads,
-        encoder_ffn_dim=m.d_ff,
-        decoder_ffn_dim=m.d_ff,
-        activation_function=m.activation,
-        dropout=m.dropout,
-        attention_dropout=m.attention_dropout,
-        activation_dropout=m.activation_dropout,
+        **transformer_settings(config.model),
         scale_embedding=True,
         pad_token_id=PAD,
         eos_token_id=EOS,
