@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from torch import Tensor
@@ -57,15 +57,11 @@ class BeamTree:
             "length_penalty": self.length_penalty,
             "results": self.results,
             "branches": [
-                {
-                    "parent": one.parent,
-                    "step": one.step,
-                    "piece": one.piece,
+                asdict(one)
+                | {
                     "log_prob": round(one.log_prob, 5),
                     "total": round(one.total, 5),
-                    "fate": one.fate,
                     "score": None if one.score is None else round(one.score, 5),
-                    "rank": one.rank,
                 }
                 for one in self.branches
             ],
