@@ -39,8 +39,8 @@ def worker() -> Iterator[Worker]:
 
 def start(worker: Worker, name: str, path: Path, **changes: Any) -> dict[str, Any]:
     options: dict[str, Any] = {
-        "path": path,
-        "model": path,
+        "path": str(path),
+        "model": str(path),
         "precision": "float32",
         "shortlist": False,
         "search": SEARCH,
@@ -84,7 +84,7 @@ def test_others_translate_as_ours(
         pytest.importorskip(package, reason=f"{package} is not installed: dragoman[export]")
     export(loaded, tmp_path / "there", system.export)
     path = tmp_path / "there"
-    start(worker, system.worker, path, model=loaded.path, settings=system.default_settings(1))
+    start(worker, system.worker, path, model=str(loaded.path), settings=system.default_settings(1))
     for batch in (32, 2):
         worker.apply_settings(system.default_settings(1) | {"batch": batch})
         theirs = worker.translate(TEXTS, 1)["texts"]
@@ -104,7 +104,7 @@ def test_ctranslate2_is_spared_pytorch(worker: Worker, loaded: LoadedModel, tmp_
         worker,
         "ctranslate2",
         path,
-        model=loaded.path,
+        model=str(loaded.path),
         settings=system.default_settings(1),
         precision="int8",
     )
@@ -130,7 +130,7 @@ def test_a_shortlist_is_kept_to(
     found = {}
     for given in (False, True):
         options = {"settings": settings, "precision": "int8", "shortlist": given}
-        start(worker, name, path, model=loaded.path, **options)
+        start(worker, name, path, model=str(loaded.path), **options)
         found[given] = worker.translate(TEXTS, 1)["texts"]
     assert found[True] != found[False]
     ids = [*few.common.tolist(), *(id_ for text in TEXTS for id_ in loaded.tokenizer.encode(text))]

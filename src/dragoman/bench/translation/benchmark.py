@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -40,7 +41,6 @@ class BenchmarkTask:
     search: dict[str, Any]
     """Holds `length_penalty` and `max_extra` of the model's config."""
     count_tokens: Callable[[Sequence[str]], int]
-    """Counts the tokens of translations."""
     threads: int
     beams: Sequence[int] = (1, 4)
     rounds: int = 3
@@ -79,9 +79,18 @@ def measure(
                 one.attempt(lambda one, last=number == LOAD_REPEATS - 1: one.load(keep=last))  # type: ignore[misc]
         usage = CpuUsage()
         for beam in task.beams:
-            _time_batches(task, benchmarks, beam, usage, print_message)
-        for beam in task.beams if task.single_sentences else ():
-            _time_single_sentences(task, benchmarks, beam, usage, print_message)
+            count, how = f"{len(task.sentences):,} sentences", describe_beam(beam)
+            print_message(f"{task.rounds} rounds of {count}, {how}, in turn")
+            warm_up = partial(SystemBenchmark.warm_up, beam=beam)
+            run_round = partial(SystemBenchmark.run_round, beam=beam)
+            _run_rounds(task.rounds, benchmarks, usage, warm_up, run_round)
+        texts = sample_evenly(task.sentences, task.single_sentences)
+        for beam in task.beams if texts else ():
+            count, how = f"{len(texts)} sentences one by one", describe_beam(beam)
+            print_message(f"{task.rounds} rounds of {count}, {how}, in turn")
+            warm_up = partial(SystemBenchmark.warm_up_single, beam=beam)
+            run_round = partial(SystemBenchmark.run_single_round, texts=texts)
+            _run_rounds(task.rounds, benchmarks, usage, warm_up, run_round)
         return Measurement(
             results=[one.result for one in benchmarks],
             translations={
@@ -93,43 +102,20 @@ def measure(
         )
 
 
-def _time_batches(
-    task: BenchmarkTask,
+def _run_rounds(
+    rounds: int,
     benchmarks: list[SystemBenchmark],
-    beam: int,
     usage: CpuUsage,
-    print_message: Callable[[str], None],
+    warm_up: Callable[[SystemBenchmark], None],
+    run_round: Callable[[SystemBenchmark], float],
 ) -> None:
-    """Time all sentences at once, every system once a round."""
-    print_message(
-        f"{task.rounds} rounds of {len(task.sentences):,} sentences, {describe_beam(beam)}, in turn"
-    )
+    """Warm all systems up, and time every system once a round; a round returns its CPU seconds."""
     for one in benchmarks:
-        one.attempt(lambda one: one.warm_up(beam))
+        one.attempt(warm_up)
     with usage:
-        for _ in range(task.rounds):
+        for _ in range(rounds):
             for one in benchmarks:
-                usage.ours += one.attempt(lambda one: one.run_round(beam)) or 0.0
-
-
-def _time_single_sentences(
-    task: BenchmarkTask,
-    benchmarks: list[SystemBenchmark],
-    beam: int,
-    usage: CpuUsage,
-    print_message: Callable[[str], None],
-) -> None:
-    """Time sentences one by one, every system once a round."""
-    texts = sample_evenly(task.sentences, task.single_sentences)
-    print_message(
-        f"{task.rounds} rounds of {len(texts)} sentences one by one, {describe_beam(beam)}, in turn"
-    )
-    for one in benchmarks:
-        one.attempt(lambda one: one.warm_up_single(beam))
-    with usage:
-        for _ in range(task.rounds):
-            for one in benchmarks:
-                usage.ours += one.attempt(lambda one: one.run_single_round(texts)) or 0.0
+                usage.ours += one.attempt(run_round) or 0.0
 
 
 class SystemBenchmark:
@@ -193,8 +179,8 @@ class SystemBenchmark:
     def _load(self, worker: Worker) -> dict[str, Any]:
         return worker.load(
             self.system.worker,
-            path=self._path,
-            model=self._task.model,
+            path=str(self._path),
+            model=str(self._task.model),
             precision=self.system.precision,
             shortlist=self.system.shortlist,
             search=self._task.search,

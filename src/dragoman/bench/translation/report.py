@@ -99,10 +99,6 @@ class Loading:
     memory: int = 0
     """Counts bytes at the peak until then."""
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return this as JSON holds it."""
-        return asdict(self)
-
 
 @dataclass(kw_only=True, slots=True)
 class Result:
@@ -132,7 +128,7 @@ class Result:
             "precision": self.precision,
             "size": self.size,
             "memory": self.memory,
-            "loading": self.loading.to_dict(),
+            "loading": asdict(self.loading),
             "speeds": [speed.to_dict() for speed in self.speeds],
             "latencies": [latency.to_dict() for latency in self.latencies],
             "failed": None,
@@ -314,18 +310,17 @@ def _shortlist_lines(ran: list[Result]) -> Iterator[str]:
 
 def _compare(ours: Result, theirs: Result) -> dict[str, Any]:
     """Return every ratio of ours to theirs, by beam."""
+    speeds = {
+        describe_beam(a.beam): (a, b) for a, b in zip(ours.speeds, theirs.speeds, strict=True)
+    }
     return {
-        "times_as_fast": {
-            describe_beam(a.beam): asdict(_speedup(a, b))
-            for a, b in zip(ours.speeds, theirs.speeds, strict=True)
-        },
+        "times_as_fast": {beam: asdict(_speedup(a, b)) for beam, (a, b) in speeds.items()},
         "times_the_tokens_per_second": {
-            describe_beam(a.beam): a.tokens_per_second / b.tokens_per_second
-            for a, b in zip(ours.speeds, theirs.speeds, strict=True)
+            beam: a.tokens_per_second / b.tokens_per_second for beam, (a, b) in speeds.items()
         },
         "times_the_cpu_seconds": {
-            describe_beam(a.beam): asdict(compute_ratio(a.cpu_seconds, b.cpu_seconds))
-            for a, b in zip(ours.speeds, theirs.speeds, strict=True)
+            beam: asdict(compute_ratio(a.cpu_seconds, b.cpu_seconds))
+            for beam, (a, b) in speeds.items()
         },
         "times_as_long": {
             describe_beam(a.beam): asdict(_slowdown(a, b))

@@ -9,7 +9,6 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Any, Self
 
 from dragoman.errors import DragomanError
@@ -34,31 +33,12 @@ class Worker:
             encoding="utf-8",
         )
 
-    def load(
-        self,
-        name: str,
-        *,
-        path: Path,
-        model: Path,
-        precision: str,
-        shortlist: bool,
-        search: dict[str, Any],
-        settings: dict[str, Any],
-        threads: int,
-        text: str,
-    ) -> dict[str, Any]:
-        """Import, load and translate `text`; return the seconds of both, and peak `memory`."""
-        options = {"path": str(path), "model": str(model), "precision": precision}
-        return self._request(
-            "load",
-            name=name,
-            threads=threads,
-            text=text,
-            settings=settings,
-            search=search,
-            shortlist=shortlist,
-            **options,
-        )
+    def load(self, name: str, **options: Any) -> dict[str, Any]:
+        """Import, load and translate a text; return the seconds of both, and peak `memory`.
+
+        The options are those of `load` in the worker.
+        """
+        return self._request("load", name=name, **options)
 
     def apply_settings(self, settings: dict[str, Any]) -> None:
         """Use these threads and batches from now on, and reset the peak of memory."""
