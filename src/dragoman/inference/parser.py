@@ -85,13 +85,11 @@ class Parser(Predictor):
         different trees, those are all.
         """
         _check_words(sentences)
-        changes: dict[str, Any] = {
-            "beam": beam if beam is not None else max(self.config.search.beam, n_best),
-            "n_best": n_best,
-            "length_penalty": length_penalty,
-        }
         options = SearchOptions.from_config(
-            self.config.search, **{k: v for k, v in changes.items() if v is not None}
+            self.config.search,
+            beam=beam if beam is not None else max(self.config.search.beam, n_best),
+            n_best=n_best,
+            length_penalty=length_penalty,
         )
         if n_best > 1:  # a unary chain may be one action or several, so a tree may be found twice
             options = replace(options, n_best=options.beam)

@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from dragoman.inference.torch_engine import TorchEngine
     from dragoman.inspection.saved_page import Inspection
 
-
 PhraseLists = Sequence[str] | Sequence[Sequence[str]]
 """Phrases are given for all texts; or, if they are lists themselves, for each."""
 
@@ -104,17 +103,15 @@ class Translator(Predictor):
         """
         texts = [text] if isinstance(text, str) else list(text)
         wide = max(self.config.search.beam * max(1, diverse), n_best)
-        changes = {
-            "beam": beam if beam is not None else wide,
-            "n_best": n_best,
-            "length_penalty": length_penalty,
-            "min_length": min_length,
-            "max_extra": max_extra,
-            "groups": diverse,
-            "diversity": diversity,
-        }
         options = SearchOptions.from_config(
-            self.config.search, **{k: v for k, v in changes.items() if v is not None}
+            self.config.search,
+            beam=beam if beam is not None else wide,
+            n_best=n_best,
+            length_penalty=length_penalty,
+            min_length=min_length,
+            max_extra=max_extra,
+            groups=diverse,
+            diversity=diversity,
         )
         rewrites = glossary is not None or protect
         settings = DecodingSettings(options, sampling, (align or rewrites) and self.aligns)
@@ -172,9 +169,7 @@ class Translator(Predictor):
         source = self.tokenizer.encode(text)
         if not source:
             return []
-        options = SearchOptions.from_config(
-            self.config.search, **({} if beam is None else {"beam": beam})
-        )
+        options = SearchOptions.from_config(self.config.search, beam=beam)
         return self._torch_engine.alternatives(source, prefix, count, options)
 
     def inspect(self, text: str, *, translation: str | None = None) -> Inspection:

@@ -121,12 +121,12 @@ class SearchOptions(Limits):
 
     @classmethod
     def from_config(cls, config: SearchConfig, **changes: Any) -> SearchOptions:
-        """Return the options a model's config asks for, with changes by name."""
+        """Return the options a model's config asks for, with changes by name; None changes none."""
         settings: dict[str, Any] = {
             name: getattr(config, name)
             for name in ("beam", "length_penalty", "min_length", "max_extra")
         }
-        return cls(**{**settings, **changes})
+        return cls(**settings | {k: v for k, v in changes.items() if v is not None})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
