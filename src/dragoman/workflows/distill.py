@@ -16,7 +16,6 @@ processes may translate, and several students may learn from one data/, each in 
 from __future__ import annotations
 
 import dataclasses
-import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
@@ -35,6 +34,7 @@ from dragoman.inference import Translation, Translator, load
 from dragoman.system.atomic_files import remove_leftovers
 from dragoman.text.bleu import make_bleu
 from dragoman.text.tokenizer import Tokenizer
+from dragoman.training.distributed.ranks import environment_world_size
 from dragoman.training.run import Outcome
 from dragoman.workflows.stages import (
     check_directory,
@@ -198,7 +198,7 @@ def distill(
     Killed at any moment, the same call continues; at most one window is translated again. Of
     several shards, the one that ends last goes on to train. The student begins with random weights.
     """
-    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+    if environment_world_size() > 1:
         raise ConfigError(
             "torchrun is for training; translate with --shards, without torchrun, until "
             f"{out / 'data'} is there, then train on that"

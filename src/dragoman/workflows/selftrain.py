@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -33,6 +32,7 @@ from dragoman.data.readers.treebank import open_treebank
 from dragoman.errors import ConfigError, DataError
 from dragoman.inference.parser import Parser, load_parser
 from dragoman.system.atomic_files import remove_leftovers
+from dragoman.training.distributed.ranks import environment_world_size
 from dragoman.training.run import Outcome
 from dragoman.trees.bracketing import write_tree
 from dragoman.workflows.stages import (
@@ -187,7 +187,7 @@ def selftrain(
     Killed at any moment, the same call continues; at most one window is parsed again. The new
     parser is trained from random weights.
     """
-    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+    if environment_world_size() > 1:
         raise ConfigError(
             f"torchrun is for training; run without it until {out / 'data'} is there, then train "
             "on that"

@@ -19,6 +19,7 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
+from dragoman.config import Config
 from dragoman.data import Progress
 from dragoman.data.prepare import prepare
 from dragoman.data.readers.parallel import ConcatenatedCorpus, Corpus, check_rereadable, open_text
@@ -30,12 +31,10 @@ from dragoman.system.atomic_files import (
     explain_os_errors,
     remove_leftovers,
 )
+from dragoman.text.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
-    from dragoman.config import Config
-    from dragoman.text.tokenizer import Tokenizer
     from dragoman.training.run import Outcome
-
 
 Item = TypeVar("Item")
 Settings = dict[str, Any]
