@@ -251,18 +251,12 @@ def _written(path: Path | None) -> Iterator[TextIO | None]:
 
 
 def translate_files(
-    models: list[Path],
-    files: list[Path],
-    out: Path | None,
-    *,
-    engine: str,
-    workers: int | None,
-    part: int,
-    device: str,
-    as_json: bool,
-    **options: Any,
+    models: list[Path], files: list[Path], out: Path | None, *, as_json: bool, **options: Any
 ) -> None:
-    """Translate files and directories to files of the same names, in parts that can be resumed."""
+    """Translate files and directories to files of the same names, in parts that can be resumed.
+
+    The options are those of `translate_directory`.
+    """
     from dragoman.workflows.bulk import translate_directory
 
     if out is None or not files:
@@ -272,16 +266,7 @@ def translate_files(
     try:
         with progress_counter("parts") as progress:
             found = translate_directory(
-                models,
-                files,
-                out,
-                engine=engine,
-                workers=workers,
-                part=part,
-                device=device,
-                tell=print_message,
-                progress=progress,
-                **options,
+                models, files, out, tell=print_message, progress=progress, **options
             )
     except KeyboardInterrupt:
         print_message(f"stopped; the same command goes on in {out}")
