@@ -34,28 +34,6 @@ from dragoman.system.atomic_files import TEMPORARY_PREFIX, write_synced
 from dragoman.training.distributed.parallel import LocalRows, all_rows
 from dragoman.training.optimizers import Adam, MovingAverage
 
-__all__ = [
-    "GENERATORS",
-    "STATE_FILE",
-    "Checkpoint",
-    "Checksum",
-    "Index",
-    "ShardReader",
-    "TrainingState",
-    "build_index",
-    "checkpoint_path",
-    "checkpoint_step",
-    "list_checkpoints",
-    "newest_valid_checkpoint",
-    "prune_checkpoints",
-    "shard_filename",
-    "training_tensors",
-    "valid_checkpoints",
-    "write_shard",
-    "write_state_file",
-]
-
-
 Index = dict[str, Any]
 """This is the part of ``state.json`` that describes the shards: its keys "files" and "tensors"."""
 
