@@ -30,7 +30,6 @@ from dragoman.search.batching import source_rows
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-
 Part = Literal["encoder", "decoder", "cross"]
 PARTS: Final[tuple[Part, ...]] = ("encoder", "decoder", "cross")
 """Self-attention of the encoder, of the decoder, and the decoder's attention to the source."""
@@ -254,7 +253,7 @@ def _draw(
         _label(axes.yaxis, target_tokens if left else [], size, rotation=0)
     bar = figure.colorbar(image, ax=grid, shrink=min(1.0, 2 / height), aspect=16, pad=0.015)
     bar.outline.set_visible(False)
-    bar.ax.tick_params(length=0, labelsize=7)
+    bar.ax.tick_params(labelsize=7)
     if title:
         figure.suptitle(title, fontsize=12, x=0.01, ha="left", color=TEXT_COLOUR)
     save_figure(figure, path)
@@ -282,6 +281,5 @@ def _label(axis: Any, tokens: Sequence[str], size: float, *, rotation: float) ->
     axis.set_ticks(range(len(tokens)), list(tokens), rotation=rotation, fontsize=size)
     if axis.axis_name == "x":
         axis.tick_top()
-    axis.set_tick_params(length=0)
     for label in axis.get_ticklabels():
         label.set_color(TEXT_COLOUR)

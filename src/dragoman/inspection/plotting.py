@@ -16,7 +16,6 @@ from dragoman.system.atomic_files import atomic_write
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-
 FORMATS: Final = (".png", ".svg", ".pdf")
 TEXT_COLOUR: Final = "#27303f"
 _DEFAULT_FONT: Final = "DejaVu Sans"  # comes with Matplotlib
@@ -51,7 +50,9 @@ def style(text: str = "") -> Iterator[None]:
         "axes.axisbelow": True,
         "grid.color": "#e9ecf1",
         "xtick.color": "#6b7585",
+        "xtick.major.size": 0,
         "ytick.color": "#6b7585",
+        "ytick.major.size": 0,
         "legend.frameon": False,
         "text.parse_math": False,  # a dollar is a dollar
         "svg.fonttype": "none",

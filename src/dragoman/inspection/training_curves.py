@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-
 Series: TypeAlias = dict[int, float]
 """Values by step."""
 
@@ -133,7 +132,6 @@ def _draw(curves: list[Curves], out: Path) -> None:
     for number, (axes, (title, draw, _)) in enumerate(zip(places, panels, strict=False)):
         draw(axes, curves)
         axes.set_title(title)
-        axes.tick_params(length=0)
         axes.xaxis.set_major_formatter(EngFormatter(sep=""))
         axes.margins(x=0.02)
         if number >= len(panels) - columns:

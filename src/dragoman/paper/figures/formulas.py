@@ -53,8 +53,6 @@ def draw_positions(path: Path, *, positions: int = 100, d_model: int = 128) -> N
         curves.margins(x=0.01)
         beside: Any = {"loc": "lower right", "bbox_to_anchor": (1.02, 1), "borderpad": 0.2}
         curves.legend(**beside, ncols=5, handlelength=1, columnspacing=1, handletextpad=0.4)
-        for axes in (map_, curves, bar.ax):
-            axes.tick_params(length=0)
         save_figure(figure, path)
 
 
@@ -84,7 +82,6 @@ def draw_learning_rate(path: Path, *, steps: int = 40_000) -> None:
         axes.set(title="learning rate, eq. 3", xlabel="step", ylim=(0, None))
         axes.xaxis.set_major_formatter(EngFormatter(sep=""))
         axes.yaxis.set_major_formatter("{x:g}")
-        axes.tick_params(length=0)
         axes.margins(x=0.01)
         axes.legend()
         save_figure(figure, path)
@@ -237,4 +234,4 @@ def _curves(axes: Axes, found: DotProducts, name: str) -> None:
     axes.xaxis.set_major_locator(FixedLocator(d_k[::2]))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter("{x:g}")
-    axes.tick_params(which="both", length=0)
+    axes.tick_params(which="minor", length=0)

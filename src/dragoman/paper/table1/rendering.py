@@ -260,7 +260,6 @@ def _panel(axes: Axes, lines: Mapping[str, Mapping[int, float]]) -> None:
     axes.xaxis.set_minor_locator(NullLocator())
     axes.yaxis.set_major_formatter(EngFormatter(sep=""))
     axes.yaxis.set_minor_locator(NullLocator())
-    axes.tick_params(length=0)
     axes.margins(x=0.02, y=0.08)
     _name_lines(axes, lines)
 

@@ -207,7 +207,6 @@ def _draw_flops(axes: Axes, table: Table2) -> None:
     axes.set_xticks([], minor=True)
     axes.set_xlabel("training FLOPs")
     axes.set_title("BLEU against training FLOPs (filled: same steps, open: same FLOPs)")
-    axes.tick_params(length=0)
     axes.margins(y=0.08)
     last = {row.model: row for row in sorted(rows, key=lambda row: row.flops)}
     _label_lines(
@@ -240,7 +239,6 @@ def _draw_lengths(axes: Axes, rows: Sequence[Row]) -> None:
     axes.set_xlim(-0.05 * span, last + 0.55 * span)
     axes.set_xlabel("source words")
     axes.set_title("BLEU by sentence length")
-    axes.tick_params(length=0)
     axes.set_ylim(bottom=0)
     ends = [(r.model, last, r.by_length[-1].bleu, colours[r.model]) for r in rows]
     _label_lines(axes, last + 0.06 * span, ends)

@@ -216,7 +216,6 @@ def _draw_panel(
                     ha="right" if value > 0 else "left",
                     va="center",
                 )
-    axes.tick_params(length=0)
     axes.grid(visible=False, axis="y")
     axes.xaxis.set_major_formatter(lambda x, place: f"{x:+g}" if x else "0")
 

@@ -207,7 +207,6 @@ def _draw_lengths(axes: Axes, table: Table4) -> None:
     axes.set_xlim(-0.5, len(buckets) - 0.5)
     axes.set_xlabel("words (sentences)")
     axes.set_title("F1 by sentence length, with 95% intervals")
-    axes.tick_params(length=0)
     axes.grid(visible=False, axis="x")
     axes.legend(loc="best")
 
@@ -242,7 +241,6 @@ def _draw_scores(axes: Axes, table: Table4) -> None:
     axes.set_xlim(least - 0.08 * room, most + 0.18 * room)
     on = "all on WSJ 23" if table.wsj else f"ours on {table.name}, the paper's on WSJ 23"
     axes.set_title(f"F1: {on}")
-    axes.tick_params(length=0)
 
 
 def _colour(place: int) -> str:
