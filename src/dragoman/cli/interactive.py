@@ -14,9 +14,7 @@ from dragoman.errors import ConfigError, DragomanError
 if TYPE_CHECKING:
     from dragoman.inference import Translation, Translator
 
-
 HISTORY_LINES: Final = 1000
-"""Lines of history."""
 HELP: Final = """\
 a line       is translated
 :n 5         so many translations of each line

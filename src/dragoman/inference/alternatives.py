@@ -21,7 +21,6 @@ from dragoman.text.special_tokens import BOS, EOS
 from dragoman.text.tokenizer import Tokenizer
 
 MAX_WORD_PIECES: Final = 24
-"""A word may have so many pieces."""
 MIN_END_PROBABILITY: Final = 0.1
 """What ends with less probability than this is not a word but the beginning of one."""
 

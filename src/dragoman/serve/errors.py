@@ -21,20 +21,6 @@ from dragoman.errors import ConfigError, DataError, DragomanError
 from dragoman.inference.documents.formats import DocumentTooLargeError
 from dragoman.system.memory import is_out_of_memory
 
-__all__ = [
-    "DEEPL_ERROR_RESPONSES",
-    "ERROR_RESPONSES",
-    "ServiceError",
-    "as_service_error",
-    "handle_failure",
-    "handle_http_error",
-    "handle_invalid_request",
-    "log",
-    "raise_service_errors",
-    "shutting_down",
-    "to_response",
-]
-
 log = logging.getLogger("dragoman.serve")
 
 

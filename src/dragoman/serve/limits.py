@@ -38,7 +38,6 @@ MAX_GLOSSARY: Final = 1000
 MAX_HEADS: Final = 1000
 """How many attention heads a request may switch off."""
 MAX_FORM_FIELDS: Final = 1000
-"""How many fields a form may have."""
 BODY_SECONDS: Final = 30.0
 """How long to wait for the next part of a body."""
 DOCUMENT_SECONDS: Final = 600.0

@@ -70,7 +70,6 @@ class Bf16Copy:
         self.rounded_count = sum(id(copy) not in exact for copy in self.copies)
         device = self.originals[0].device
         self.matrix_elements = sum(p.numel() for p in self.originals if p.ndim >= 2)
-        """This counts the elements of all matrices."""
         self.weights = torch.cat([p.detach().flatten() for p in self.originals])
         self.gradients = torch.zeros_like(self.weights)
         size = sum(p.numel() for p in self.copies[: self.rounded_count])

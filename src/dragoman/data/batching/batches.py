@@ -361,7 +361,6 @@ class Batches:
         """R, S, T: the same for every batch."""
         self._chunks = ChunkBuilder(store, self.shape, seed, shuffle, sampler, sample_targets)
         self.chunks = self._chunks.count
-        """Chunks of an epoch."""
         self._workers = workers
 
     def stream(self, position: Position = START) -> Generator[tuple[Batch, Position], None, None]:
