@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
     from dragoman.models import Model
 
-
 FORMAT = 1
 """The version of this layout; a reader refuses directories of a higher one."""
 CONFIG_FILE = "config.toml"

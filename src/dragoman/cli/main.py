@@ -31,7 +31,6 @@ try:
 except ImportError:  # older versions raise click's errors
     from click import ClickException as UsageError  # type: ignore[assignment]
 
-
 app = typer.Typer(
     help="Turn two aligned text files into a translator, or a treebank into a parser.",
     no_args_is_help=True,

@@ -15,7 +15,6 @@ from dragoman.errors import ConfigError, DragomanError
 if TYPE_CHECKING:
     from dragoman.config import Config
 
-
 Device = Annotated[str, typer.Option(help="cpu, cuda, or auto: the GPU if there is one.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Model = Annotated[Path, typer.Argument(help="A model directory, or a run's.")]

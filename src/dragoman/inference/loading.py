@@ -30,7 +30,6 @@ from dragoman.text.tokenizer import Tokenizer
 if TYPE_CHECKING:
     from dragoman.models import Model
 
-
 Precision = Literal["auto", "int8", "float32"]
 """A model is computed in these numbers; int8 is for a CPU."""
 

@@ -13,7 +13,6 @@ from dragoman.text.tokenizer import Tokenizer
 if TYPE_CHECKING:
     from dragoman.models import Model, Rows
 
-
 BEGIN: Final = "<BOS>"
 END: Final = "<EOS>"
 MAX_PIECES: Final = 128

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from dragoman.interop.parity import Parity
     from dragoman.model_directory import LoadedModel
 
-
 Runtime: TypeAlias = Literal["huggingface", "ctranslate2", "onnx"]
 RUNTIMES: Final[tuple[Runtime, ...]] = get_args(Runtime)
 """The runtimes that a model can be exported to; each is a module of this package."""

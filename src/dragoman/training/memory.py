@@ -43,7 +43,6 @@ from dragoman.training.distributed.ranks import Ranks
 if TYPE_CHECKING:
     from dragoman.training.step import Stepper
 
-
 CHECKED_STEPS = 3
 RECORD_FILE = "out_of_memory.json"
 

@@ -72,7 +72,6 @@ COLLINS: Final = EvalbParameters(
 PREDICTED_TAGS: Final = replace(COLLINS, gold_punctuation=True)
 """The same for trees whose tags are predicted too: a wrong tag costs its tag and nothing else."""
 
-
 _KEYWORDS: Final = {
     "DELETE_LABEL": r"\S+",
     "DELETE_LABEL_FOR_LENGTH": r"\S+",

@@ -37,7 +37,6 @@ _UNSURE: Final = 40.0
 """A shift must explain a region better by so many nats, if its offset is known and if not."""
 _EVERY_LINE: Final = 20_000
 
-
 Read = Callable[[int, int], tuple[Sequence[str], Sequence[str]]]
 
 
