@@ -24,23 +24,21 @@ from dragoman.paper.figures.all_figures import draw_all, read_list
 from dragoman.paper.figures.attention import (
     LAW_SENTENCE,
     SPIRIT_SENTENCE,
+    THRESHOLD,
     FigureOptions,
+    Panel,
     different_heads,
     draw_figure3,
     draw_figure4,
     draw_figure5,
+    draw_lines,
     draw_source_attention,
     farthest_word,
     find_word,
+    head_colour,
     paper_layer,
     sharpest_heads,
     sharpest_word,
-)
-from dragoman.paper.figures.attention_lines import (
-    THRESHOLD,
-    Panel,
-    draw_lines,
-    head_colour,
     visible_lines,
 )
 from dragoman.paper.figures.attention_words import (
