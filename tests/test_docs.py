@@ -12,7 +12,10 @@ from dragoman.cli import app
 from dragoman.config import Config, load_preset, preset_names
 
 ROOT = Path(__file__).parent.parent
-DOCUMENTS = [ROOT / "README.md", ROOT / "README.ko.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCUMENTS = [
+    *(ROOT / name for name in ("README.md", "README.ko.md", "CONTRIBUTING.md", "SECURITY.md")),
+    *sorted((ROOT / "docs").glob("*.md")),
+]
 COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
 
 
@@ -54,7 +57,7 @@ def test_commands_options_settings_and_presets_exist(path: Path) -> None:
         for section, key in re.findall(r"--set (\w+)\.(\w+)=", line):
             assert key in Config().to_dict()[section], line
         for preset in re.findall(r"--preset (\w\S*)", line):
-            assert preset in preset_names() or preset.endswith(".toml"), line
+            assert preset in (*preset_names(), "NAME") or preset.endswith(".toml"), line
 
 
 def test_the_korean_readme_shows_the_same_commands_and_output() -> None:
@@ -74,3 +77,12 @@ def test_every_preset_of_the_readme_exists() -> None:
     assert table is not None
     for name in re.findall(r"`(\w+)`", table[1]):
         load_preset(name)
+
+
+def test_every_file_that_contributors_are_pointed_to_exists() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    for path in re.findall(r"`([\w/]+\.(?:py|md|toml))`", text):
+        if path.isupper() or "NAME" in path or "LANGUAGE" in path:
+            continue
+        places = (ROOT, ROOT / "src" / "dragoman")
+        assert any((place / path).exists() for place in places) or "/" not in path, path

@@ -36,6 +36,9 @@ Rules: TypeAlias = dict[str, Callable[[ModelConfig], bool]]
 _TRANSFORMER: Rules = {"architecture": lambda m: m.architecture == "transformer"}
 _NO_EXPERTS: Rules = {"experts": lambda m: m.experts == 0}
 _FULL_ATTENTION: Rules = {"window": lambda m: m.window == 0}
+_ANY_POSITIONS: Rules = {  # named, so that a new kind is refused until it has been tried
+    "positions": lambda m: m.positions in ("sinusoidal", "learned", "rotary", "relative")
+}
 _ADDED_POSITIONS: Rules = {"positions": lambda m: m.positions in ("sinusoidal", "learned")}
 _LAYER_NORM: Rules = {"norm_kind": lambda m: m.norm_kind == "layer"}
 _PLAIN_ACTIVATION: Rules = {"activation": lambda m: m.activation in ("relu", "gelu", "swish")}
@@ -53,7 +56,7 @@ _ENGINE: Rules = {
     "d_ff": lambda m: m.d_ff % 4 == 0,
     "d_model": lambda m: m.d_model % 4 == 0,
 }
-_EXPORT: Rules = {**_TRANSFORMER, **_NO_EXPERTS}
+_EXPORT: Rules = {**_TRANSFORMER, **_NO_EXPERTS, **_ANY_POSITIONS}
 _PLAIN_ATTENTION: Rules = {
     **_FULL_ATTENTION,
     **_ADDED_POSITIONS,
@@ -82,16 +85,18 @@ _RULES: Final[dict[Implementation, Rules]] = {
     "ctranslate2": {**_EXPORT, **_PLAIN_ATTENTION},
     "onnx": _EXPORT,
     # A gate decides by what it reads, and a recorded step must not.
-    "fast training": {**_TRANSFORMER, **_NO_EXPERTS},
+    "fast training": {**_TRANSFORMER, **_NO_EXPERTS, **_ANY_POSITIONS},
     "attention kernel": _ATTENTION_KERNEL,
     "self-attention kernel": {**_ATTENTION_KERNEL, **_ADDED_POSITIONS},
     "feed-forward kernel": {
         "activation": lambda m: m.activation == "relu",
         "activation_dropout": lambda m: m.activation_dropout == 0,
     },
-    "embedding kernel": {"positions": lambda m: m.positions != "learned"},
-    "flop formulas": {**_TRANSFORMER, **_NO_EXPERTS},
-    "layer activations": _TRANSFORMER,
+    "embedding kernel": {
+        "positions": lambda m: m.positions in ("sinusoidal", "rotary", "relative"),
+    },
+    "flop formulas": {**_TRANSFORMER, **_NO_EXPERTS, **_ANY_POSITIONS},
+    "layer activations": {**_TRANSFORMER, **_ANY_POSITIONS},
 }
 """For each implementation, what must hold of each setting of the model."""
 

@@ -47,6 +47,7 @@ def check_peers(config: Config) -> None:
     for name, same in (
         ("architecture", m.architecture == "transformer"),
         ("experts", not m.experts),
+        ("positions", m.positions in ("sinusoidal", "learned")),
         ("window", not m.window),
         ("d_k", m.heads * m.d_k == m.d_model),
         ("d_v", m.heads * m.d_v == m.d_model),
