@@ -126,7 +126,9 @@ def _translate(model: Model, data: Prepared, config: Config, sources: Sequence[s
             model, rows, options, prefixes=prefixes, constraint=constraint
         ),
         batch_tokens=config.search.batch_tokens,
-        constrain=tree_constraints(tokenizer, sources, model),
+        constrain=(
+            None if tokenizer.targets_are_text else tree_constraints(tokenizer, sources, model)
+        ),
     )
     return [
         tokenizer.decode_target(best.ids, source)

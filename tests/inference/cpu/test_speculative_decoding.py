@@ -14,9 +14,8 @@ from dragoman.data.prepare import Prepared, prepare
 from dragoman.data.readers.parallel import open_parallel_corpus
 from dragoman.errors import ConfigError, ModelError
 from dragoman.inference.cpu import CpuEngine
-from dragoman.inference.cpu.search import SearchJob
+from dragoman.inference.cpu.search import AllowedPieces, Ints, SearchJob
 from dragoman.inference.cpu.speculative_decoding import SpeculativeSearch
-from dragoman.inference.cpu.tree_grammar import AllowedPieces, Ints
 from dragoman.model_directory import save_model
 from dragoman.models import build
 from dragoman.models.weights import get_weights

@@ -25,10 +25,16 @@ from dragoman.inference.cpu.quantization import (
     pack_weights,
     read_int8_file,
 )
-from dragoman.inference.cpu.search import BatchSearch, BeamSearch, GreedySearch, SearchJob
+from dragoman.inference.cpu.search import (
+    AllowedPieces,
+    BatchSearch,
+    BeamSearch,
+    GreedySearch,
+    SearchJob,
+)
 from dragoman.inference.cpu.shortlist import Shortlist, ShortlistProjection
 from dragoman.inference.cpu.speculative_decoding import SpeculativeSearch
-from dragoman.inference.cpu.tree_grammar import AllowedPieces, TreeGrammar
+from dragoman.inference.cpu.tree_grammar import TreeGrammar
 from dragoman.inference.engine import DEFAULT_WINDOW, Engine, output_limits
 from dragoman.model_directory import LoadedModel
 from dragoman.models.supported_settings import unsupported

@@ -5,9 +5,6 @@ Sentences join as others finish. The rules are those of `dragoman.search.greedy`
 hypotheses change places, see `kv_cache`.
 """
 
-# A sentences being searched, K beams, R pieces to compute, X of them predicted after,
-# C candidates of each
-
 from __future__ import annotations
 
 import ctypes
@@ -21,10 +18,15 @@ from numpy.typing import NDArray
 from dragoman.inference.cpu import kernel_library
 from dragoman.inference.cpu.kv_cache import PAGE_POSITIONS, KVCache
 from dragoman.inference.cpu.shortlist import ShortlistProjection, SlotProjections
-from dragoman.inference.cpu.tree_grammar import AllowedPieces, Flags, Ints
 from dragoman.search.options import Hypothesis, SearchOptions, length_penalty
 from dragoman.text.special_tokens import BOS, EOS
 
+# A sentences being searched, K beams, R pieces to compute, X of them predicted after,
+# C candidates of each
+
+
+Flags = NDArray[np.bool_]
+Ints = NDArray[np.int32]
 Floats = NDArray[np.float32]
 SourcePointers = list[Any]
 """For each sentence, this points to the keys and values of its source."""
@@ -360,3 +362,38 @@ class BeamSearch(BatchSearch):
         slots_A, next_A = active_A[inside_A], next_A[inside_A]
         firsts_A = self.last_page[slots_A] + next_A % PAGE_POSITIONS * K
         self.cache_tables[slots_A, :, next_A] = firsts_A[:, None] + np.arange(K)
+
+
+class AllowedPieces:
+    """Allow any piece until a hypothesis has its full length, and then only the end."""
+
+    kinds: Ints
+    """This maps each output of the projection to its kind: here 0, and 1 for the end."""
+
+    def __init__(self, beams: int, outputs: int) -> None:
+        self._beams = beams
+        self.kinds = np.zeros(outputs, np.int32)
+        self.kinds[EOS] = 1
+
+    def admit(self, slots: Sequence[int], sentences: Sequence[int]) -> None:
+        """Begin new sentences, given by their numbers, in these slots."""
+
+    def is_forced(self, active_A: Ints) -> Flags:
+        """Return whether there is only one piece that may come next, A K."""
+        return np.zeros((len(active_A), self._beams), np.bool_)
+
+    def forced_pieces(self, active_A: Ints) -> Ints:
+        """Return the piece that comes next where only one may, A K."""
+        raise NotImplementedError
+
+    def allowed(self, active_A: Ints, room_A: Ints) -> Flags | None:
+        """Return which kinds may follow where there is a choice, A K C; None means all."""
+        full_A = room_A <= 0
+        if not full_A.any():
+            return None
+        found_AKC = np.ones((len(active_A), self._beams, 2), np.bool_)
+        found_AKC[full_A, :, 0] = False
+        return found_AKC
+
+    def extend(self, active_A: Ints, parents_AK: NDArray[Any], pieces_AK: Ints) -> None:
+        """Note that each hypothesis is now its parent, and one piece more."""

@@ -16,9 +16,16 @@ from typing import Any, Final
 import numpy as np
 
 from dragoman.inference.cpu import kernel_library
-from dragoman.inference.cpu.search import IMPOSSIBLE, GreedySearch, SearchJob, StepPieces
+from dragoman.inference.cpu.search import (
+    IMPOSSIBLE,
+    AllowedPieces,
+    Flags,
+    GreedySearch,
+    Ints,
+    SearchJob,
+    StepPieces,
+)
 from dragoman.inference.cpu.shortlist import ShortlistProjection
-from dragoman.inference.cpu.tree_grammar import AllowedPieces, Flags, Ints
 from dragoman.search.options import SearchOptions
 from dragoman.text.special_tokens import BOS, EOS
 

@@ -1,11 +1,8 @@
-"""Which pieces may follow each hypothesis: any, in plain text, or what the grammar of trees allows.
+"""Which actions may follow each hypothesis of a parser, as the grammar of trees allows.
 
 The rules of trees are those of `dragoman.trees.grammar`. What they depend on is not counted anew at
 every step, but kept as hypotheses grow and change places.
 """
-
-# A sentences being searched, K beams, W last actions, C kinds of piece: of trees those of the
-# actions, then the end, then what no rule allows
 
 from __future__ import annotations
 
@@ -15,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dragoman.inference.cpu.search import AllowedPieces, Flags, Ints
 from dragoman.text.special_tokens import EOS, FIRST_PIECE
 from dragoman.trees.grammar import (
     ACTION_GRAMMARS,
@@ -25,43 +23,8 @@ from dragoman.trees.grammar import (
 )
 from dragoman.trees.linearization import WORD
 
-Ints = NDArray[np.int32]
-Flags = NDArray[np.bool_]
-
-
-class AllowedPieces:
-    """Allow any piece until a hypothesis has its full length, and then only the end."""
-
-    kinds: Ints
-    """This maps each output of the projection to its kind: here 0, and 1 for the end."""
-
-    def __init__(self, beams: int, outputs: int) -> None:
-        self._beams = beams
-        self.kinds = np.zeros(outputs, np.int32)
-        self.kinds[EOS] = 1
-
-    def admit(self, slots: Sequence[int], sentences: Sequence[int]) -> None:
-        """Begin new sentences, given by their numbers, in these slots."""
-
-    def is_forced(self, active_A: Ints) -> Flags:
-        """Return whether there is only one piece that may come next, A K."""
-        return np.zeros((len(active_A), self._beams), np.bool_)
-
-    def forced_pieces(self, active_A: Ints) -> Ints:
-        """Return the piece that comes next where only one may, A K."""
-        raise NotImplementedError
-
-    def allowed(self, active_A: Ints, room_A: Ints) -> Flags | None:
-        """Return which kinds may follow where there is a choice, A K C; None means all."""
-        full_A = room_A <= 0
-        if not full_A.any():
-            return None
-        found_AKC = np.ones((len(active_A), self._beams, 2), np.bool_)
-        found_AKC[full_A, :, 0] = False
-        return found_AKC
-
-    def extend(self, active_A: Ints, parents_AK: NDArray[Any], pieces_AK: Ints) -> None:
-        """Note that each hypothesis is now its parent, and one piece more."""
+# A sentences being searched, K beams, W last actions, C kinds of piece: of trees those of the
+# actions, then the end, then what no rule allows
 
 
 class TreeGrammar(AllowedPieces):
