@@ -55,6 +55,7 @@ def test_a_model_comes_back_bit_for_bit(
     assert not loaded.model.training
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shared", [True, False])
 def test_shared_embeddings_stay_one_matrix_in_memory_and_on_disk(
     shared: bool, tiny: Config, tokenizer: Tokenizer, tmp_path: Path

@@ -244,6 +244,7 @@ def test_the_order_of_actions_is_a_setting(
 TEXT = "The dog doesn't bark.\n\nIt (the cat) sleeps.\n  \nGo!\n"
 
 
+@pytest.mark.slow
 def test_lines_become_trees_on_stdin_and_in_files(
     run: Path, parser: Parser, command: Command, tmp_path: Path
 ) -> None:

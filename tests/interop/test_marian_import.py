@@ -57,6 +57,7 @@ def test_text_is_translated_as_transformers_does(opus: Path, imported: Path) -> 
             assert translator.translate(text, beam=1, align=False).text == there
 
 
+@pytest.mark.slow
 def test_targets_have_pieces_of_their_own(imported: Path) -> None:
     tokenizer = load_model(imported).tokenizer
     text = "Der Bär hat ihre Vögel gefunden."

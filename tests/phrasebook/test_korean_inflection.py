@@ -191,6 +191,7 @@ def test_every_particle_of_the_corpus_fits_its_noun(corpus: list[Example]) -> No
 KNOWN_HOMOGRAPHS = frozenset({"사는"})  # 사다, to buy
 
 
+@pytest.mark.slow
 def test_korean_sentences_are_hangul_in_the_formal_polite_style(corpus: list[Example]) -> None:
     for example in corpus:
         assert re.fullmatch(r"[가-힣]+( [가-힣]+)*(니다\.|니까\?)", example.target), example

@@ -87,6 +87,7 @@ def test_splits_are_disjoint_whatever_the_seed(corpus: dict[str, list[Example]])
         assert not sources[one] & sources[other]
 
 
+@pytest.mark.slow
 def test_no_source_has_two_translations(corpus: dict[str, list[Example]]) -> None:
     translation: dict[str, str] = {}
     for example in itertools.chain(*corpus.values()):

@@ -45,6 +45,7 @@ def test_libretranslates_client_is_served(running: Process) -> None:
     assert found[0]["confidence"] > 50
 
 
+@pytest.mark.slow
 def test_deepls_client_is_served(running: Process) -> None:
     deepl = pytest.importorskip("deepl", reason="needs deepl")
     client = deepl.Translator("anything", server_url=running.url, send_platform_info=False)

@@ -147,6 +147,7 @@ def test_sources_are_dropped_for_what_they_are_and_counted(files: Files, tmp_pat
     assert lines(tmp_path / "out" / "pairs" / "source.txt") == ["red dog", "old tree"]
 
 
+@pytest.mark.slow
 def test_nothing_to_translate_is_refused(files: Files, tmp_path: Path) -> None:
     plan = files.plan(files=files.valid)
     with pytest.raises(

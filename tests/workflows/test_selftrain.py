@@ -148,6 +148,7 @@ def test_sentences_are_dropped_for_what_they_are_and_counted(files: Files, tmp_p
     }
 
 
+@pytest.mark.slow
 def test_a_gold_sentence_is_known_however_it_is_cut(files: Files, tmp_path: Path) -> None:
     gold = write(tmp_path / "gold", ["(S (`` ``) (UH No) ('' '') (VP (MD ca) (RB n't)) (. .))"])
     raw = write(tmp_path / "raw", ['"No" can\'t.', "Yes they can't."])
@@ -409,6 +410,7 @@ def test_a_translator_is_refused(files: Files, trained: Path, tmp_path: Path) ->
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

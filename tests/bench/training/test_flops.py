@@ -31,6 +31,7 @@ def unpadded(sentences: int, length: int) -> Rows:
     return Rows.one_a_row(ids, torch.full((sentences,), length))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("activation", ["relu", "swiglu"])
 def test_products_with_weights_are_those_pytorch_counts(activation: str) -> None:
     config = ModelConfig(

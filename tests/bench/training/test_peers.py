@@ -95,6 +95,7 @@ def test_few_batches_are_padded_as_little_as_many_and_have_all_lengths(
 # --- the models ---
 
 
+@pytest.mark.slow
 @MAKERS
 def test_a_peer_has_as_many_parameters_as_ours(make: Maker, config: Config) -> None:
     found = sum(p.numel() for p in make(config).parameters() if p.requires_grad)

@@ -62,11 +62,13 @@ def test_ours_and_ctranslate2_on_the_same_sentences(
     assert "CTranslate2 int8: converted; " in told.err
 
 
+@pytest.mark.slow
 def test_without_a_shortlist_there_is_none_to_time(trained: Path, files: list[Path]) -> None:
     with pytest.raises(ModelError, match="has no shortlist; make one with: dragoman shortlist"):
         bench(trained, files[0], shortlist=True)
 
 
+@pytest.mark.slow
 def test_a_model_is_converted_once(trained: Path, tmp_path: Path) -> None:
     pytest.importorskip("ctranslate2", reason="ctranslate2 is not installed: dragoman[export]")
     loaded = load_model(trained)

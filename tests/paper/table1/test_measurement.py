@@ -133,6 +133,7 @@ def test_the_exponents_are_the_papers(result: Table1, layer: str, of_n: float, o
     assert fit_exponent(by_d) == pytest.approx(of_d, abs=0.1)
 
 
+@pytest.mark.slow
 def test_projections_raise_the_exponent_of_the_width(result: Table1) -> None:
     found = fit_exponent(result.by_width("operations", SELF_ATTENTION))
     assert found is not None

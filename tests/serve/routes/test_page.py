@@ -27,6 +27,7 @@ def test_attention_of_every_part(service: Service) -> None:
     assert "before" not in found
 
 
+@pytest.mark.slow
 def test_a_sentence_without_some_heads(service: Service) -> None:
     off = [{"part": part, "layer": 0, "head": h} for part in ("encoder", "cross") for h in (0, 1)]
     found = service.post("/v1/attention", {"text": TEXT, "model": "ende", "off": off}).json()
