@@ -334,6 +334,7 @@ REFUSE: dict[Implementation, Callable[..., None]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("feature", FEATURES)
 @pytest.mark.parametrize(
     "implementation",
