@@ -108,7 +108,7 @@ def test_every_term_of_every_line_has_its_translation(reverser: Translator) -> N
         lines, reverser.translate(lines, glossary=glossary, n_best=2), strict=True
     ):
         for each in (one, *one.alternatives):
-            wanted = [m.translation for m in reverser.terms(glossary).matches(line)]
+            wanted = [m.translation for m in reverser._glossary_translator(glossary).matches(line)]
             assert all(contains_phrase(word, each.text) for word in wanted), (line, each.text)
         if one.alignment:
             assert {t for _, t in one.alignment} <= set(range(len(one.text.split())))
@@ -132,7 +132,7 @@ def test_any_glossary_works_or_is_refused_in_one_line(
     except (ConfigError, DataError) as error:
         one_line(error)
         return
-    for match in reverser.terms(glossary).matches(line):
+    for match in reverser._glossary_translator(glossary).matches(line):
         assert contains_phrase(match.translation, one.text)
 
 

@@ -123,7 +123,11 @@ class Translator(Predictor):
             return self._pipeline.translate(some, settings)
 
         def run_with_glossary(some: Sequence[Request]) -> list[Translation]:
-            return run(some) if glossary is None else self.terms(glossary).translate(some, run)
+            return (
+                run(some)
+                if glossary is None
+                else self._glossary_translator(glossary).translate(some, run)
+            )
 
         if protect:
             found = translate_protected(requests, run_with_glossary, lambda: self._copied_words)
@@ -178,7 +182,7 @@ class Translator(Predictor):
 
         return inspect(self, text, translation=translation)
 
-    def terms(self, glossary: Glossary) -> GlossaryTranslator:
+    def _glossary_translator(self, glossary: Glossary) -> GlossaryTranslator:
         """Return a glossary that is ready to be used with this translator, made once."""
         if glossary not in self._glossaries:
             source, target = self.config.data.languages or ("", "")
