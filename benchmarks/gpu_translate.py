@@ -141,8 +141,8 @@ class Bench:
         # Every so many of them, ordered by length: the same mixture.
         order = sorted(range(len(ids)), key=lambda i: -len(ids[i]))
         self.few = sorted(order[:: max(1, -(-len(ids) // options.their_limit))])
-        self.alone = [i for i in self.few if ids[i]][:: max(1, len(self.few) // options.alone)]
-        self.alone = self.alone[: options.alone]
+        step = max(1, len(self.few) // max(1, options.alone))
+        self.alone = [i for i in self.few if ids[i]][::step][: options.alone]
 
     def wait(self) -> None:
         """For the device."""
