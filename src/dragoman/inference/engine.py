@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final, Protocol
 
-from dragoman.search.options import Hypothesis, SearchOptions, longest_output
+from dragoman.search.options import Hypothesis, SearchOptions
 from dragoman.trees.grammar import SentencesToParse
 
 DEFAULT_WINDOW: Final = 2000
@@ -52,15 +52,3 @@ class Engine(Protocol):
         for number, found in self.search_each(sentences, options, to_parse):
             results[number] = found
         return results
-
-
-def output_limits(
-    sentences: Sequence[Sequence[int]],
-    options: SearchOptions,
-    to_parse: SentencesToParse | None = None,
-) -> list[int]:
-    """Return how many pieces the output of each sentence may have, at least enough for a tree."""
-    return [
-        longest_output(len(ids), options, 0 if to_parse is None else to_parse.shortest_target(i))
-        for i, ids in enumerate(sentences)
-    ]

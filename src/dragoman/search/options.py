@@ -6,11 +6,15 @@ All searches share these, those of the engines too; so there is no PyTorch here.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dragoman.config import SearchConfig
 from dragoman.errors import ConfigError, ModelError
+
+if TYPE_CHECKING:
+    from dragoman.trees.grammar import SentencesToParse
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +44,18 @@ def longest_output(source_length: int, limits: Limits, least: int = 0) -> int:
     if limits.max_length is not None:
         longest = min(longest, limits.max_length)
     return max(longest, limits.min_length, least)
+
+
+def output_limits(
+    sentences: Sequence[Sequence[int]],
+    options: SearchOptions,
+    to_parse: SentencesToParse | None = None,
+) -> list[int]:
+    """Return how many pieces the output of each sentence may have, at least enough for a tree."""
+    return [
+        longest_output(len(ids), options, 0 if to_parse is None else to_parse.shortest_target(i))
+        for i, ids in enumerate(sentences)
+    ]
 
 
 def fallback_hypothesis(prefix: list[int]) -> Hypothesis:

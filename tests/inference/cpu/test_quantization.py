@@ -13,10 +13,14 @@ import torch
 from safetensors.torch import save_file
 
 from dragoman.config import ModelConfig
-from dragoman.inference.cpu.quantization import CACHE_LINE, expected_shapes, pack_weights
+from dragoman.inference.cpu.quantization import (
+    CACHE_LINE,
+    MappedSafetensors,
+    expected_shapes,
+    pack_weights,
+)
 from dragoman.models import build
 from dragoman.models.weights import get_weights
-from dragoman.system.mapped_safetensors import MappedSafetensors
 
 BASE = ModelConfig(encoder_layers=2, decoder_layers=1, d_model=32, d_ff=64, heads=2, norm="pre")
 KINDS: dict[str, dict[str, Any]] = {

@@ -12,8 +12,13 @@ import numpy as np
 
 from dragoman.inference.cpu.engine import WORKER_ROWS, CpuEngine
 from dragoman.inference.cpu.search import IMPOSSIBLE, SearchJob
-from dragoman.inference.engine import output_limits
-from dragoman.search.options import Hypothesis, SearchOptions, fallback_hypothesis, refuse_nan
+from dragoman.search.options import (
+    Hypothesis,
+    SearchOptions,
+    fallback_hypothesis,
+    output_limits,
+    refuse_nan,
+)
 
 RESERVED_FRACTION: Final = 4
 """One slot in so many is kept for newcomers, however many sentences one client has waiting."""

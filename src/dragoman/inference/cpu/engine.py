@@ -35,10 +35,16 @@ from dragoman.inference.cpu.search import (
 from dragoman.inference.cpu.shortlist import Shortlist, ShortlistProjection
 from dragoman.inference.cpu.speculative_decoding import SpeculativeSearch
 from dragoman.inference.cpu.tree_grammar import TreeGrammar
-from dragoman.inference.engine import DEFAULT_WINDOW, Engine, output_limits
+from dragoman.inference.engine import DEFAULT_WINDOW, Engine
 from dragoman.model_directory import LoadedModel
 from dragoman.models.supported_settings import unsupported
-from dragoman.search.options import Hypothesis, SearchOptions, fallback_hypothesis, refuse_nan
+from dragoman.search.options import (
+    Hypothesis,
+    SearchOptions,
+    fallback_hypothesis,
+    output_limits,
+    refuse_nan,
+)
 from dragoman.system.cores import available_cores
 from dragoman.trees.grammar import SentencesToParse
 

@@ -24,12 +24,12 @@ from dragoman.inference.cpu import kernel_library
 from dragoman.inference.cpu.quantization import (
     OUTPUT_BLOCK,
     PADDING_SCORE,
+    MappedSafetensors,
     PackedWeights,
     empty_aligned,
 )
 from dragoman.model_directory import LoadedModel
 from dragoman.system.atomic_files import atomic_write
-from dragoman.system.mapped_safetensors import MappedSafetensors
 from dragoman.text.special_tokens import EOS, FIRST_PIECE, PAD
 
 SHORTLIST_FILE: Final = "shortlist.safetensors"

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from dragoman.config import ModelConfig
-from dragoman.inference.engine import Engine, output_limits
+from dragoman.inference.engine import Engine
 from dragoman.inference.gpu.batch_state import MIN_SLOTS, BatchState, bytes_per_slot
 from dragoman.inference.gpu.cuda_graphs import GraphRunner
 from dragoman.inference.gpu.plain_operations import PlainOperations
@@ -26,7 +26,7 @@ from dragoman.kernels import supported
 from dragoman.model_directory import LoadedModel
 from dragoman.models.supported_settings import unsupported
 from dragoman.models.weights import get_weights
-from dragoman.search.options import Hypothesis, SearchOptions, refuse_nan
+from dragoman.search.options import Hypothesis, SearchOptions, output_limits, refuse_nan
 from dragoman.trees.grammar import SentencesToParse
 
 MAX_ROWS: Final = 4096
