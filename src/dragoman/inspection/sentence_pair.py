@@ -35,7 +35,7 @@ class Inspectable(Protocol):
         """Return the PyTorch model, even where an engine translates."""
 
     def translate(self, text: str, /) -> _HasText:
-        """Translate a text."""
+        """Return the best translation of a text."""
 
 
 @dataclass(frozen=True, slots=True)

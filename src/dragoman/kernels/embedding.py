@@ -71,7 +71,7 @@ def embedding_forward(
     ids, weight, positions, table, out, M, scale, words, site, limit, kept_scale,
     TABLE: tl.constexpr, DROPOUT: tl.constexpr, WIDTH: tl.constexpr,
 ):  # fmt: skip
-    """Embed one position."""
+    """Embed the piece at one position, and apply dropout."""
     row = tl.program_id(0)
     column = tl.arange(0, WIDTH)
     there = column < M

@@ -65,7 +65,7 @@ def gather_gradients(
     addresses, chunks, into, partial,
     ADD: tl.constexpr, ALIGNED: tl.constexpr, CHUNK: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Move one chunk."""
+    """Copy one chunk of the gradients into the vector, and sum its squares."""
     chunk = chunks + tl.program_id(0) * 4
     address = tl.load(addresses + tl.load(chunk))
     first, count, place_start = tl.load(chunk + 1), tl.load(chunk + 2), tl.load(chunk + 3)

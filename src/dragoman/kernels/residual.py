@@ -276,7 +276,7 @@ def sum_partials(partial_PM: Tensor, dtype: torch.dtype) -> Tensor:
 
 @triton.jit
 def partial_sums(partial, out, P, M, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
-    """Sum some columns."""
+    """Add up the partial sums of a block of columns."""
     column = tl.program_id(0) * COLUMNS + tl.arange(0, COLUMNS)
     total = tl.zeros([ROWS, COLUMNS], tl.float32)
     for start in range(0, P, ROWS):

@@ -180,7 +180,7 @@ class PairStore(Protocol):
 
     @property
     def meta(self) -> StoreTotals:
-        """Return its totals."""
+        """Return how many pairs and pieces there are in all."""
 
     def __len__(self) -> int: ...
 

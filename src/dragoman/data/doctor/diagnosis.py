@@ -43,7 +43,7 @@ class Diagnosis:
         return any(finding.severity == "error" for finding in self.findings)
 
     def add(self, severity: Severity, check: str, message: str, where: str | None = None) -> None:
-        """Add a finding."""
+        """Add a finding to what the doctor reports."""
         self.findings.append(Finding(severity, check, message, where))
 
     def sort(self) -> None:
