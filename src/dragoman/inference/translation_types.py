@@ -4,9 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from dragoman.search import SamplingOptions, SearchOptions
+
+IssueKind = Literal["empty", "looping", "length", "item", "language", "cut"]
+"""What can be wrong with a translation: nothing was said; something was said again and again; it is
+far too short or long; a number, URL or other item is not as it must be; the text is not in the
+language that the model translates from; a sentence was too long and was cut."""
+
+
+@dataclass(frozen=True, slots=True)
+class Issue:
+    """Say what was found wrong with a translation, and whether it could be mended."""
+
+    kind: IssueKind
+    detail: str
+    """This names it in a few words: the number that is missing, the language that was found."""
+    repaired: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return this as JSON holds it."""
+        return {"kind": self.kind, "detail": self.detail, "repaired": self.repaired}
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +44,8 @@ class Translation:
     """With n_best or samples these are the others, best first."""
     log_prob: float = 0.0
     """This is the sum of the model's log-probabilities of every piece and of the end."""
+    issues: tuple[Issue, ...] = ()
+    """These were found wrong with it, those that were mended too."""
 
     @property
     def pharaoh(self) -> str:
@@ -40,6 +61,8 @@ class Translation:
         }
         if self.alignment:
             table["alignment"] = [list(pair) for pair in self.alignment]
+        if self.issues:
+            table["issues"] = [one.to_dict() for one in self.issues]
         if self.alternatives:
             table["alternatives"] = [other.to_dict() for other in self.alternatives]
         return table
@@ -101,6 +124,8 @@ class Request:
     prefix: str = ""
     must: tuple[str, ...] = ()
     must_not: tuple[str, ...] = ()
+    group: int = -1
+    """Requests of one group are sentences of one text: one of them must contain what all must."""
 
 
 TranslateFunction = Callable[[Sequence[Request]], list[Translation]]
