@@ -19,6 +19,7 @@ from safetensors.torch import save_file
 from dragoman.config import Config
 from dragoman.data.prepare import Prepared
 from dragoman.system.atomic_files import TEMPORARY_PREFIX
+from dragoman.text.tokenizer import Tokenizer
 from dragoman.training.checkpoints.checkpoint import Checkpoint, checkpoint_path, list_checkpoints
 
 from ..conftest import Result, reversals, write_pairs
@@ -117,16 +118,46 @@ def test_a_corpus_that_cannot_be_read_is_refused(
     assert not list(tmp_path.rglob(f"{TEMPORARY_PREFIX}*"))
 
 
-def test_a_vocabulary_the_corpus_cannot_fill_is_refused_and_leaves_no_run(
+def test_characters_without_room_in_the_vocabulary_are_refused_and_leave_no_run(
     files: list[Path], preset: list[str], command: Command, tmp_path: Path
 ) -> None:
+    files[0].write_text("".join(f"{chr(0x4E00 + number) * 2}\n" for number in range(300)))
     out = tmp_path / "run"
-    arguments = ["--set", "tokenizer.vocabulary=9000", "--out", out]
-    assert "the largest possible is" in refusal(command("train", *files, *preset, *arguments))
+    arguments = ["--set", "tokenizer.vocabulary=400", "--out", out]
+    assert "too small for the characters" in refusal(command("train", *files, *preset, *arguments))
     assert not out.exists()
     out.mkdir()  # the user's own
     refusal(command("train", *files, *preset, *arguments))
     assert not list(out.iterdir())
+
+
+@pytest.mark.parametrize("verb", ["prepare", "tokenizer train"])
+def test_a_vocabulary_the_corpus_cannot_fill_shrinks_and_says_so(
+    verb: str, files: list[Path], preset: list[str], command: Command, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    arguments = ["--set", "tokenizer.vocabulary=9000", "--out", out]
+    result = command(*verb.split(), *files, *preset, *arguments)
+    assert result.status == 0
+    pieces = len(Tokenizer.load(out))
+    assert 300 < pieces < 9000
+    assert result.err == (
+        f"dragoman: vocabulary: {pieces:,} pieces instead of 9,000: the corpus has too few "
+        "different words\n"
+    )
+    if verb == "prepare":
+        assert Prepared.open(out).config.tokenizer.vocabulary == pieces
+
+
+def test_training_with_a_vocabulary_the_corpus_cannot_fill_goes_on_with_fewer_pieces(
+    files: list[Path], preset: list[str], command: Command, tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    settings = ["--set", "tokenizer.vocabulary=9000", "--set", "training.steps=1"]
+    result = command("train", *files, *preset, *settings, "--out", run)
+    assert result.status == 0
+    assert "pieces instead of 9,000: the corpus has too few different words\n" in result.err
+    assert Config.load(run / "model/config.toml").tokenizer.vocabulary < 9000
 
 
 @pytest.mark.parametrize("what", sorted(CORPORA.keys() - {"empty", "blank"}))
@@ -218,7 +249,6 @@ def test_a_line_of_thousands_of_sentences_is_translated_as_one_line(
         ("model.heads=3", "model.heads = 3 does not divide model.d_model = 32; try 4, or set "),
         ("model.hedas=4", "--set: there is no setting 'model.hedas'; did you mean 'heads'?"),
         ("training.steps=soon", "--set: training.steps = 'soon' must be a whole number"),
-        ("tokenizer.vocabulary=9000", "tokenizer.vocabulary = 9000 is too large for these 600 l"),
         ("training.device=cuda", 'training.device = "cuda", but no GPU is visible; try "auto"'),
     ],
 )

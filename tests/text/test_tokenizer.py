@@ -16,7 +16,7 @@ from dragoman.config import TokenizerConfig
 from dragoman.errors import ConfigError, DataError, ModelError
 from dragoman.text.normalization import normalize
 from dragoman.text.special_tokens import BOS, EOS, PAD, UNK
-from dragoman.text.tokenizer import Tokenizer, _sample
+from dragoman.text.tokenizer import Tokenizer, VocabularyTooLargeError, _sample
 
 KINDS = ("bpe", "unigram")
 LOOKS_SPECIAL = "<s> </s> <pad> <unk> <0x41> ▁ ▅ ⁇ \ufffd <0x41"
@@ -195,9 +195,11 @@ def test_normalisation_is_part_of_the_fingerprint_and_of_encoding():
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_vocabulary_named_as_the_largest_is_possible(kind):
     corpus = sentences(60)
-    with pytest.raises(ConfigError, match="too large for these 60 lines") as caught:
+    with pytest.raises(ConfigError, match="too large for 60 lines of text") as caught:
         Tokenizer.train(corpus, TokenizerConfig(kind=kind, vocabulary=9000))
-    largest = int(re.search(r"set tokenizer\.vocabulary=(\d+)", str(caught.value))[1])
+    assert isinstance(caught.value, VocabularyTooLargeError)
+    largest = caught.value.largest
+    assert f"set tokenizer.vocabulary={largest} or less" in str(caught.value)
     assert len(Tokenizer.train(corpus, TokenizerConfig(kind=kind, vocabulary=largest))) == largest
     with pytest.raises(ConfigError):
         Tokenizer.train(corpus, TokenizerConfig(kind=kind, vocabulary=largest + 1))
@@ -219,7 +221,7 @@ def test_a_corpus_without_text_is_refused(corpus):
 
 
 def test_too_little_text_for_any_vocabulary_is_refused():
-    with pytest.raises(DataError, match="2 lines are too little text"):
+    with pytest.raises(DataError, match="2 lines of text: too little"):
         Tokenizer.train(["a b", "c"], TokenizerConfig())
 
 

@@ -7,7 +7,13 @@ from typing import Annotated
 
 import typer
 
-from dragoman.cli.console import print_result, progress_counter, read_config
+from dragoman.cli.console import (
+    message_printer,
+    print_message,
+    print_result,
+    progress_counter,
+    read_config,
+)
 from dragoman.cli.options import (
     Add,
     Files,
@@ -61,6 +67,7 @@ def prepare(
             tokenizer=load_tokenizer(tokenizer) if tokenizer else None,
             workers=workers,
             progress=progress,
+            show_message=message_printer(quiet=False),
         )
     print_result(prepared.report.to_json() if as_json else "\n".join(prepared.lines()))
 
@@ -114,14 +121,14 @@ def tokenizer_train(
     languages: Languages = None,
 ) -> None:
     """Learn pieces from a corpus; --set tokenizer.vocabulary=8000 and the like."""
+    from dragoman.data.prepare import learn_tokenizer
     from dragoman.data.readers import open_corpus
     from dragoman.system.atomic_files import atomic_directory
-    from dragoman.text.tokenizer import Tokenizer
 
     config = read_config(preset, set_, languages, files)
     refuse_parsing(config, "a parser's pieces are learned by dragoman prepare, with its actions")
     pairs = open_corpus(files, config.data, add or ())
-    learned = Tokenizer.train((side for pair in pairs for side in pair[:2]), config.tokenizer)
+    learned = learn_tokenizer(pairs, config, print_message)
     with atomic_directory(out) as directory:
         learned.save(directory)
     print_result(f"{out}: {learned.kind}, {len(learned):,} pieces")

@@ -27,10 +27,11 @@ from dragoman.data.cleaning import EXAMPLES, REASONS, Cleaner, CleaningReport, H
 from dragoman.data.readers.parallel import Corpus, Pair
 from dragoman.data.store import Store, StoreWriter, id_type
 from dragoman.errors import ConfigError, DataError, ModelError
+from dragoman.messages import counted
 from dragoman.system.atomic_files import atomic_directory
 from dragoman.system.cores import available_cores
 from dragoman.system.process_pool import map_ahead
-from dragoman.text.tokenizer import Tokenizer
+from dragoman.text.tokenizer import Tokenizer, VocabularyTooLargeError
 from dragoman.trees.tree_tokenizer import TreeTokenizer, load_tokenizer
 
 Ids: TypeAlias = npt.NDArray[np.unsignedinteger[Any]]
@@ -130,12 +131,15 @@ def prepare(
     tokenizer: Tokenizer | None = None,
     workers: int | None = None,
     progress: Progress | None = None,
+    show_message: Callable[[str], None] | None = None,
     replace: bool = False,
 ) -> Prepared:
     """Clean and encode a corpus into the directory `out`, learning a tokeniser unless given one.
 
     Without `valid`, some pairs are held out; which ones depends on their text alone. No pair of
     the validation set stays in training. Workers default to the number of cores; 0 means none.
+    Where the corpus has too few different words for tokenizer.vocabulary, as many pieces as it
+    allows are learned; `show_message` is told so, and the config of the directory has the number.
     """
     report = progress or (lambda stage, done, total: None)
     with atomic_directory(out, replace=replace) as directory:
@@ -143,7 +147,7 @@ def prepare(
         total = None
         if tokenizer is None:
             counting = _CountingCorpus(corpus, report)
-            tokenizer = _learn_tokenizer(counting, config)
+            tokenizer = learn_tokenizer(counting, config, show_message)
             total = counting.pairs
         config = dataclasses.replace(
             config,
@@ -182,7 +186,33 @@ def prepare(
     return Prepared.open(out)
 
 
-def _learn_tokenizer(pairs: Iterable[Pair], config: Config) -> Tokenizer:
+def learn_tokenizer(
+    pairs: Iterable[Pair], config: Config, show_message: Callable[[str], None] | None = None
+) -> Tokenizer:
+    """Learn a tokeniser from pairs, with fewer pieces than asked for if they allow no more.
+
+    The pairs are read again where they allow no more; `show_message` is then told how many pieces
+    there are.
+    """
+    try:
+        return _learn_pieces(pairs, config)
+    except VocabularyTooLargeError as error:
+        wanted, largest = config.tokenizer.vocabulary, error.largest
+    if show_message is not None:
+        show_message(describe_smaller_vocabulary(largest, wanted))
+    smaller = dataclasses.replace(config.tokenizer, vocabulary=largest)
+    return _learn_pieces(pairs, dataclasses.replace(config, tokenizer=smaller))
+
+
+def describe_smaller_vocabulary(pieces: int, wanted: int) -> str:
+    """Say that a corpus gives fewer pieces than tokenizer.vocabulary asks for."""
+    return (
+        f"vocabulary: {counted(pieces, 'piece')} instead of {wanted:,}: the corpus has too few "
+        "different words"
+    )
+
+
+def _learn_pieces(pairs: Iterable[Pair], config: Config) -> Tokenizer:
     if config.data.task == "parsing":
         return TreeTokenizer.learn(pairs, config.tokenizer, config.trees)
     return Tokenizer.train((side for pair in pairs for side in pair[:2]), config.tokenizer)

@@ -26,6 +26,7 @@ import sentencepiece
 
 from dragoman.config import TokenizerConfig
 from dragoman.errors import ConfigError, DataError, ModelError
+from dragoman.messages import counted
 from dragoman.system.atomic_files import atomic_write
 from dragoman.text.normalization import SPACE_MARK, Form, collapse_spaces, normalize
 from dragoman.text.special_tokens import BOS, EOS, PAD, UNK
@@ -42,6 +43,15 @@ _LONGEST_TRAINING_TEXT = 1000
 _LEAST_VOCABULARY = 300  # what TokenizerConfig allows
 _REMEMBERED_WORDS = 200_000
 _LONGEST_REMEMBERED_WORD = 32
+
+
+class VocabularyTooLargeError(ConfigError):
+    """Raised when a corpus does not have as many different pieces as are to be learned."""
+
+    def __init__(self, message: str, *, largest: int) -> None:
+        super().__init__(message)
+        self.largest = largest
+        """The largest vocabulary that the corpus allows."""
 
 
 class Tokenizer:
@@ -452,10 +462,13 @@ def _explain_failure(
     if found := re.search(r"Vocabulary size too high .*value <= (\d+)", message):
         most = int(found[1]) - additional
         if most < _LEAST_VOCABULARY:
-            return DataError(f"{count} lines are too little text to learn pieces from; bring more")
-        return ConfigError(
-            f"tokenizer.vocabulary = {config.vocabulary} is too large for these {count} lines; "
-            f"the largest possible is {most}: set tokenizer.vocabulary={most} or less"
+            return DataError(
+                f"{counted(count, 'line')} of text: too little to learn pieces from; add more"
+            )
+        return VocabularyTooLargeError(
+            f"tokenizer.vocabulary = {config.vocabulary} is too large for "
+            f"{counted(count, 'line')} of text; set tokenizer.vocabulary={most} or less",
+            largest=most,
         )
     if found := re.search(r"smaller than required_chars\. \d+ vs (\d+)", message):
         return ConfigError(

@@ -84,6 +84,7 @@ def train(
                 config,
                 valid=valid_corpus,
                 progress=progress,
+                show_message=None if quiet else ProgressDisplay(steps=0).show_message,
                 replace=True,
             )
         except BaseException:

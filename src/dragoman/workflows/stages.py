@@ -205,7 +205,15 @@ def prepare_stage(
 ) -> None:
     """Prepare several corpora as one, and tell what became of their pairs."""
     corpus = ConcatenatedCorpus(parts)
-    prepared = prepare(corpus, place, config, valid=valid, tokenizer=tokenizer, progress=progress)
+    prepared = prepare(
+        corpus,
+        place,
+        config,
+        valid=valid,
+        tokenizer=tokenizer,
+        progress=progress,
+        show_message=tell,
+    )
     for line in prepared.lines():
         tell(line)
 

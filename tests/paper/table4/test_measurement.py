@@ -557,10 +557,6 @@ def test_without_trees_the_papers_rows_are_shown_with_the_licence(command: Comma
             ["--trees", "BANK/train.txt", "--valid", "BANK/valid.txt", "--preset", "base"],
             "preset base: for a translator",
         ),
-        (
-            ["--trees", "BANK/train.txt", "--valid", "BANK/valid.txt", "--preset", "parsing"],
-            "parsing: tokenizer.vocabulary = 16000 is too large",
-        ),
     ],
 )
 def test_wrong_arguments_get_one_line(

@@ -6,8 +6,6 @@ reported; an error is raised only for what cannot be opened at all.
 
 from __future__ import annotations
 
-import dataclasses
-import re
 from collections import Counter
 from collections.abc import Sequence
 
@@ -18,8 +16,10 @@ from dragoman.data import Progress
 from dragoman.data.cleaning import Cleaner
 from dragoman.data.doctor.corpus_scan import LONG_TEXT, CorpusScan, OverlapCheck
 from dragoman.data.doctor.diagnosis import Diagnosis, describe_percentiles, percentiles
-from dragoman.data.readers.parallel import ConcatenatedCorpus, Corpus
+from dragoman.data.prepare import describe_smaller_vocabulary, learn_tokenizer
+from dragoman.data.readers.parallel import ConcatenatedCorpus, Corpus, Pair
 from dragoman.errors import ConfigError, DataError
+from dragoman.messages import counted
 from dragoman.text.tokenizer import Tokenizer
 
 
@@ -74,25 +74,23 @@ def _report_pieces(
 
 def _learn_tokenizer(scan: CorpusScan, config: Config, diagnosis: Diagnosis) -> Tokenizer | None:
     """Learn a tokeniser from the sample, with fewer pieces if it does not allow as many."""
-    texts = [text for pair in scan.sample for text in (pair.source, pair.target)]
-    settings = config.tokenizer
+    pairs = [Pair(pair.source, pair.target, number) for number, pair in enumerate(scan.sample, 1)]
+    wanted = config.tokenizer.vocabulary
     try:
-        return Tokenizer.train(texts, settings)
+        tokenizer = learn_tokenizer(pairs, config)
     except (ConfigError, DataError) as error:
-        found = re.search(r"set tokenizer\.vocabulary=(\d+)", str(error))
-        if found is None or scan.sampled_all:
-            diagnosis.add("error", "tokenizer", str(error))
-        if found is None:
-            return None
-        if not scan.sampled_all:
-            diagnosis.add(
-                "warning",
-                "tokenizer",
-                f"{len(scan.sample):,} pairs drawn from the corpus allow at most {found[1]} "
-                f"pieces, and tokenizer.vocabulary = {settings.vocabulary}; if training refuses "
-                "it, set it lower",
-            )
-        return Tokenizer.train(texts, dataclasses.replace(settings, vocabulary=int(found[1])))
+        diagnosis.add("error", "tokenizer", str(error))
+        return None
+    diagnosis.figures["vocabulary"] = {"wanted": wanted, "learned": len(tokenizer)}
+    if len(tokenizer) < wanted:
+        message = (
+            describe_smaller_vocabulary(len(tokenizer), wanted)
+            if scan.sampled_all
+            else f"vocabulary: {counted(len(pairs), 'pair')} drawn at random allow "
+            f"{len(tokenizer):,} pieces and not {wanted:,}; the whole corpus may allow more"
+        )
+        diagnosis.add("warning", "tokenizer", message)
+    return tokenizer
 
 
 def _report_fertility(

@@ -190,7 +190,14 @@ def _prepare_treebank(
         return Prepared.open(data)
     try:
         valid = open_treebank(treebanks.valid)
-        prepared = prepare(open_treebank(treebanks.train), data, config, valid=valid, replace=True)
+        prepared = prepare(
+            open_treebank(treebanks.train),
+            data,
+            config,
+            valid=valid,
+            show_message=lambda message: print_message(f"{name}: {message}"),
+            replace=True,
+        )
     except ConfigError as error:
         raise ConfigError(f"{name}: {error}") from None
     print_message(f"{data}: {len(prepared.train):,} trees for {name}")
