@@ -83,12 +83,12 @@ def test_an_alignment_names_words_that_are_there(translator: Translator) -> None
     assert translator.translate(TEXTS[0]).alignment == ()
 
 
-def test_an_empty_line_gives_an_empty_translation(translator: Translator) -> None:
-    found = translator.translate(["", "dog", " \t ", "\x00"])
-    assert [one.text for one in found[::2]] == ["", ""]
-    assert found[3].text == ""
+def test_a_text_without_words_comes_back_as_it_is(translator: Translator) -> None:
+    found = translator.translate(["", "dog", " \t ", "\x00", "\n\n", "***"])
+    assert [one.text for one in found[2:]] == [" \t ", "\x00", "\n\n", "***"]
     assert found[0] == Translation("", "", 0.0, ())
     assert found[1] == translator.translate("dog")
+    assert translator.translate("\x00", raw=True).text == ""
 
 
 def test_batch_mates_change_nothing(translator: Translator) -> None:

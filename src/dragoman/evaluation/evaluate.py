@@ -93,5 +93,5 @@ def _translate(
 ) -> list[str]:
     """Return the translations of a model, or those that are given in its place."""
     if isinstance(system, Translator):
-        return [found.text for found in system.translate_lines(source, **options)]
+        return [found.text for found in system.translate_lines(source, raw=True, **options)]
     return list(system)

@@ -98,11 +98,11 @@ class TorchEngine:
         segments: Sequence[Segment],
         find: Callable[[Sequence[Segment]], list[list[Translation]]],
     ) -> list[Segment]:
-        """Assign each phrase of a line in several segments to the one where it costs least."""
+        """Assign each phrase of a text in several segments to the one where it costs least."""
         parts: dict[int, list[int]] = {}
         for place, one in enumerate(segments):
             if one.must:
-                parts.setdefault(one.request, []).append(place)
+                parts.setdefault(one.group, []).append(place)
         shared = list(segments)
         for places in parts.values():
             if len(places) < 2:

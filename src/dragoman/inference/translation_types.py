@@ -126,6 +126,8 @@ class Request:
     must_not: tuple[str, ...] = ()
     group: int = -1
     """Requests of one group are sentences of one text: one of them must contain what all must."""
+    align: bool = False
+    """Its translation is to have a word alignment, whatever the settings say."""
 
 
 TranslateFunction = Callable[[Sequence[Request]], list[Translation]]
@@ -134,11 +136,14 @@ TranslateFunction = Callable[[Sequence[Request]], list[Translation]]
 
 @dataclass(frozen=True, slots=True)
 class DecodingSettings:
-    """Say how to search, and whether to align."""
+    """Say how to search, and what to do with what is found."""
 
     search: SearchOptions
     sampling: SamplingOptions | None = None
     align: bool = False
+    """All translations have word alignments, read off the attention."""
+    checked: bool = False
+    """Faults are looked for, and searched again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +158,10 @@ class Segment:
     must_not: tuple[str, ...]
     separator: str | None
     """This joins its translation with the next segment's; None means it is the last."""
+    group: int
+    """Segments of one group are parts of one text."""
+    align: bool
+    """Its translation is to have a word alignment."""
 
     @property
     def constrained(self) -> bool:

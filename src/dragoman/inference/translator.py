@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
-from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from dragoman.config import Config
 from dragoman.errors import ConfigError, ModelError
 from dragoman.inference.engine import Engine
 from dragoman.inference.glossary import Glossary, GlossaryTranslator
+from dragoman.inference.letter_case import translate_cased
 from dragoman.inference.loading import (
     Precision,
     Predictor,
@@ -21,23 +19,24 @@ from dragoman.inference.loading import (
     attach_shortlist,
     load_for_inference,
 )
+from dragoman.inference.pipeline import TranslationPipeline
 from dragoman.inference.protection import find_copied_words, translate_protected
+from dragoman.inference.text_layout import TextLayout
 from dragoman.inference.translation_types import (
     Alternative,
     DecodingSettings,
     Request,
     ScoredTranslation,
-    Segment,
+    TranslateFunction,
     Translation,
 )
 from dragoman.model_directory import LoadedModel
-from dragoman.search import Hypothesis, SamplingOptions, SearchOptions
+from dragoman.search import SamplingOptions, SearchOptions
 from dragoman.text.languages import written_without_spaces
-from dragoman.text.sentence_splitting import split_lines
-from dragoman.text.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from dragoman.inference.torch_engine import TorchEngine
+    from dragoman.inference.translation_memory import TranslationMemory
     from dragoman.inspection.saved_page import Inspection
 
 PhraseLists = Sequence[str] | Sequence[Sequence[str]]
@@ -87,19 +86,27 @@ class Translator(Predictor):
         diverse: int = 1,
         diversity: float | None = None,
         glossary: Glossary | None = None,
+        memory: TranslationMemory | None = None,
+        lines: bool = False,
         protect: bool = False,
+        raw: bool = False,
         sampling: SamplingOptions | None = None,
         align: bool = False,
     ) -> Translation | list[Translation]:
         """Translate a text, or several; what is not given is as the model's config says.
 
+        A text may have any number of lines and sentences. Sentences are translated one by one, and
+        put together as they were laid out; lines that only a margin ended are joined. With `lines`
+        each line is translated as a whole. With `protect` numbers, URLs, addresses, tags,
+        placeholders and characters that the model does not know stay as they must be. With `raw`
+        each text is one sentence, and what search finds is returned unchecked: to measure a model.
+
         `prefix` is how a translation must begin: one for all texts, or one for each. `must` and
         `must_not` are phrases it contains, and does not, as whole words. With `diverse` the beam is
-        so many groups that avoid each other. A `glossary` says how terms are translated. With
-        `protect` URLs, addresses, tags and placeholders stay as they are. With `sampling`
-        translations are drawn instead of searched for. With `align` each translation says which
-        source word a word comes from; without attention to the source there is nothing to align by.
-        A text without words has an empty translation, whatever it must be.
+        so many groups that avoid each other. A `glossary` says how terms are translated, and a
+        `memory` holds translations of whole sentences. With `sampling` translations are drawn
+        instead of searched for. With `align` each translation says which source word a word comes
+        from; without attention to the source there is nothing to align by.
         """
         texts = [text] if isinstance(text, str) else list(text)
         wide = max(self.config.search.beam * max(1, diverse), n_best)
@@ -113,26 +120,46 @@ class Translator(Predictor):
             groups=diverse,
             diversity=diversity,
         )
-        rewrites = glossary is not None or protect
-        settings = DecodingSettings(options, sampling, (align or rewrites) and self.aligns)
-        requests = _make_requests(texts, prefix, must, must_not)
         if sampling is not None and (diverse > 1 or glossary is not None):
             raise ConfigError("diverse beams and a glossary need search; leave out sampling")
+        if raw:
+            requests = _make_requests(texts, prefix, must, must_not)
+            settings = DecodingSettings(options, sampling, align=align)
+            found = self._pipeline.translate(requests, settings)
+            return found[0] if isinstance(text, str) else found
+        settings = DecodingSettings(
+            _at_least_one_piece(options),
+            None if sampling is None else _at_least_one_piece(sampling),
+            align=align or glossary is not None or protect,
+            checked=True,
+        )
+        layouts = [TextLayout(one, *self._languages, lines=lines) for one in texts]
+        requests = _make_sentence_requests(layouts, _make_requests(texts, prefix, must, must_not))
 
-        def run(some: Sequence[Request]) -> list[Translation]:
+        def search(some: Sequence[Request]) -> list[Translation]:
             return self._pipeline.translate(some, settings)
 
-        def run_with_glossary(some: Sequence[Request]) -> list[Translation]:
-            return (
-                run(some)
-                if glossary is None
-                else self._glossary_translator(glossary).translate(some, run)
-            )
+        def use_glossary(some: Sequence[Request]) -> list[Translation]:
+            if glossary is None:
+                return search(some)
+            return self._glossary_translator(glossary).translate(some, search)
 
-        if protect:
-            found = translate_protected(requests, run_with_glossary, lambda: self._copied_words)
-        else:
-            found = run_with_glossary(requests)
+        def change_case(some: Sequence[Request]) -> list[Translation]:
+            return translate_cased(some, use_glossary, self._pipeline.count_pieces)
+
+        def protected(some: Sequence[Request]) -> list[Translation]:
+            if not protect:
+                return change_case(some)
+            return translate_protected(some, change_case, lambda: self._copied_words)
+
+        def remember(some: Sequence[Request]) -> list[Translation]:
+            return protected(some) if memory is None else memory.translate(some, protected)
+
+        sentences = iter(translate_distinct(requests, remember))
+        found = [
+            one.join([next(sentences) for _ in one.sentences], self.tokenizer.normalize)
+            for one in layouts
+        ]
         return found[0] if isinstance(text, str) else found
 
     @cached_property
@@ -182,10 +209,16 @@ class Translator(Predictor):
 
         return inspect(self, text, translation=translation)
 
+    @property
+    def _languages(self) -> tuple[str, str]:
+        """Return the codes of the source's and the target's language, empty where not known."""
+        source, target = self.config.data.languages or ("", "")
+        return source, target
+
     def _glossary_translator(self, glossary: Glossary) -> GlossaryTranslator:
         """Return a glossary that is ready to be used with this translator, made once."""
         if glossary not in self._glossaries:
-            source, target = self.config.data.languages or ("", "")
+            source, target = self._languages
             self._glossaries[glossary] = GlossaryTranslator(
                 glossary,
                 self.tokenizer.normalize,
@@ -218,6 +251,33 @@ class Translator(Predictor):
 
         spaces = bool(self._pipeline.separator)
         return TorchEngine(self.model, self.tokenizer, self.config, target_has_spaces=spaces)
+
+
+_Options = TypeVar("_Options", SearchOptions, SamplingOptions)
+
+
+def _at_least_one_piece(options: _Options) -> _Options:
+    """Return options that never give an empty translation."""
+    return replace(options, min_length=max(1, options.min_length))
+
+
+def _make_sentence_requests(
+    layouts: Sequence[TextLayout], requests: Sequence[Request]
+) -> list[Request]:
+    """Return a request for each sentence; how a text must begin is how its first sentence must."""
+    return [
+        replace(request, text=sentence, prefix="" if place else request.prefix, group=number)
+        for number, (layout, request) in enumerate(zip(layouts, requests, strict=True))
+        for place, sentence in enumerate(layout.sentences)
+    ]
+
+
+def translate_distinct(requests: Sequence[Request], run: TranslateFunction) -> list[Translation]:
+    """Return what `run` gives; what is asked for several times is searched once."""
+    keys = [request if request.must else replace(request, group=-1) for request in requests]
+    distinct = list(dict.fromkeys(keys))
+    found = dict(zip(distinct, run(distinct), strict=True))
+    return [found[key] for key in keys]
 
 
 def _make_requests(
@@ -270,169 +330,3 @@ def load(
     if shortlist:
         translator.use_shortlist()
     return translator
-
-
-class TranslationPipeline:
-    """Translate requests with an engine, or PyTorch, and the model's tokeniser."""
-
-    def __init__(
-        self,
-        torch_engine: Callable[[], TorchEngine],
-        tokenizer: Tokenizer,
-        config: Config,
-        warn: Callable[[str], None],
-        engine: Engine | None = None,
-    ) -> None:
-        """Use the `torch_engine` only for what the `engine` does not do."""
-        language = config.data.target_language
-        self.separator = "" if language and written_without_spaces(language) else " "
-        self._torch_engine, self._engine = torch_engine, engine
-        self._tokenizer, self._config, self._warn = tokenizer, config, warn
-
-    def translate(
-        self, requests: Sequence[Request], settings: DecodingSettings
-    ) -> list[Translation]:
-        """Return the translations, in the requests' order."""
-        segments = self._split(requests)
-        if any(one.must for one in segments) and settings.sampling is None:
-            segments = self._torch_engine().assign_phrases(
-                segments, lambda some: self._translate_segments(some, settings)
-            )
-        parts: list[list[Translation]] = [[] for _ in requests]
-        for segment, found in zip(
-            segments, self._translate_segments(segments, settings), strict=True
-        ):
-            parts[segment.request].append(replace(found[0], alternatives=tuple(found[1:])))
-        return [self._join(r.text, part) for r, part in zip(requests, parts, strict=True)]
-
-    # --- segments ---
-
-    def _split(self, requests: Sequence[Request]) -> list[Segment]:
-        limit = self._config.data.max_length
-        lines = [self._tokenizer.normalize(request.text) for request in requests]
-        split = split_lines(lines, self._count_pieces, limit, self._tokenizer.longest_piece)
-        segments = []
-        for number, (request, line, (texts, cut)) in enumerate(
-            zip(requests, lines, split, strict=True)
-        ):
-            if cut:
-                self._warn(
-                    f"a sentence of more than {limit} pieces was cut into parts: "
-                    f"{line[:60].strip()}…"
-                )
-            for place, text in enumerate(texts if line else ()):
-                segments.append(
-                    Segment(
-                        number,
-                        text,
-                        request.prefix if place == 0 else "",
-                        request.must,
-                        request.must_not,
-                        self.separator if place < len(texts) - 1 else None,
-                    )
-                )
-        return segments
-
-    def _count_pieces(self, texts: Sequence[str]) -> list[int]:
-        return list(map(len, self._tokenizer.encode_normalized(texts)))
-
-    # --- search ---
-
-    def _translate_segments(
-        self, segments: Sequence[Segment], settings: DecodingSettings
-    ) -> list[list[Translation]]:
-        """Return the translations of every segment, best first."""
-        ids = self._tokenizer.encode_batch([one.text for one in segments]) if segments else []
-        found = self._search(segments, ids, settings)
-        alignments = self._torch_engine().align(ids, found) if settings.align and segments else {}
-        return [
-            [
-                Translation(
-                    segment.text,
-                    self._tokenizer.decode(hypothesis.ids),
-                    hypothesis.score,
-                    tuple(self._tokenizer.pieces(hypothesis.ids)),
-                    tuple(alignments.get((i, n), ())),
-                    log_prob=hypothesis.log_prob,
-                )
-                for n, hypothesis in enumerate(found[i])
-            ]
-            for i, segment in enumerate(segments)
-        ]
-
-    def _search(
-        self, segments: Sequence[Segment], ids: Sequence[Sequence[int]], settings: DecodingSettings
-    ) -> list[list[Hypothesis]]:
-        """Search with the engine where it can, whatever other segments ask for, or with PyTorch."""
-        engine, rest = self._engine, list(range(len(segments)))
-        found: list[list[Hypothesis]] = [[] for _ in segments]
-        if engine is not None and settings.sampling is None and engine.supports(settings.search):
-            quick = [i for i in rest if not segments[i].constrained]
-            rest = [i for i in rest if segments[i].constrained]
-            several = engine.search([ids[i] for i in quick], settings.search)
-            for i, hypotheses in zip(quick, several, strict=True):
-                found[i] = hypotheses
-        if rest:
-            asked = [segments[i] for i in rest]
-            several = self._torch_engine().search(asked, [ids[i] for i in rest], settings)
-            for i, hypotheses in zip(rest, several, strict=True):
-                found[i] = hypotheses
-        return found
-
-    # --- joining ---
-
-    def _join(self, text: str, parts: list[Translation]) -> Translation:
-        """Join the segments of a line; alternative n joins the n-th translation of each."""
-        if not parts:
-            return Translation(text, "", 0.0, ())
-        if len(parts) == 1:
-            return replace(parts[0], source=text)
-        ranked = [[part, *part.alternatives] for part in parts]
-        shortest = min(map(len, ranked))
-        whole = [self._concatenate(text, [row[n] for row in ranked]) for n in range(shortest)]
-        return replace(whole[0], alternatives=tuple(whole[1:]))
-
-    def _concatenate(self, text: str, parts: list[Translation]) -> Translation:
-        joined = self.separator.join(part.text for part in parts)
-        return Translation(
-            text,
-            joined,
-            sum(part.score for part in parts),
-            tuple(token for part in parts for token in part.tokens),
-            self._join_alignments(text, joined, parts),
-            log_prob=sum(part.log_prob for part in parts),
-        )
-
-    def _join_alignments(
-        self, source: str, target: str, parts: Sequence[Translation]
-    ) -> tuple[tuple[int, int], ...]:
-        """Return the parts' alignments, by the words of the whole."""
-        if not any(part.alignment for part in parts):
-            return ()
-        source_words = _word_numbers(
-            [part.source for part in parts], self._tokenizer.normalize(source)
-        )
-        target_words = _word_numbers([part.text for part in parts], target)
-        pairs = {
-            (sources[s], targets[t])
-            for part, sources, targets in zip(parts, source_words, target_words, strict=True)
-            for s, t in part.alignment
-        }
-        return tuple(sorted(pairs))
-
-
-def _word_numbers(parts: Sequence[str], whole: str) -> list[list[int]]:
-    """Return, for each word of each part, the number of the word of the whole it begins in.
-
-    A part may begin or end inside a word: where a word without end was cut, or where the
-    language has no spaces.
-    """
-    ends = list(accumulate(map(len, whole.split())))
-    numbers, characters = [], 0
-    for part in parts:
-        row = []
-        for word in part.split():
-            row.append(bisect_right(ends, characters))
-            characters += len(word)
-        numbers.append(row)
-    return numbers

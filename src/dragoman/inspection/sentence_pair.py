@@ -34,7 +34,7 @@ class Inspectable(Protocol):
     def model(self) -> Model:
         """Return the PyTorch model, even where an engine translates."""
 
-    def translate(self, text: str, /) -> _HasText:
+    def translate(self, text: str, /, *, raw: bool = ...) -> _HasText:
         """Return the best translation of a text."""
 
 
@@ -66,7 +66,7 @@ def read_pair(translator: Inspectable, text: str, translation: str | None = None
     tokenizer = translator.tokenizer
     source = encode_source(translator, text)
     if translation is None:
-        translation = translator.translate(text).text
+        translation = translator.translate(text, raw=True).text
     target = tokenizer.encode_targets([tokenizer.normalize_target(translation)])[0]
     _check_length(target, "the translation")
     predicted = piece_labels(tokenizer, target)

@@ -123,7 +123,7 @@ def _choose_example(test: list[Example]) -> Example:
 def _draw_attention(translator: Translator, example: Example, path: Path) -> None:
     tokenizer = translator.tokenizer
     source = tokenizer.encode(example.source)
-    target = tokenizer.encode(translator.translate(example.source).text)
+    target = tokenizer.encode(translator.translate(example.source, raw=True).text)
     (attention,) = source_attention(translator.model, [source], [target])
     draw_attention(
         last_layer_attention(attention).numpy(),

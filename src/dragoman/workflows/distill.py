@@ -365,7 +365,7 @@ def _translate_windows(
             beam=plan.beam,
             n_best=plan.n_best,
             length_penalty=plan.length_penalty,
-            align=False,
+            raw=True,
         )
         texts = map(choose, found, (one.reference for one in window))
         return "".join(f"{text}\n" for text in texts)

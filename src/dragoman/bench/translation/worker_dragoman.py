@@ -25,8 +25,8 @@ class DragomanSystem:
         """Ignore settings: batches are the config's."""
 
     def translate(self, texts: Sequence[str], beam: int) -> list[str]:
-        """Translate as `dragoman translate` does."""
-        found = self._translator.translate_lines(texts, beam=beam)
+        """Translate as `dragoman translate --raw` does."""
+        found = self._translator.translate_lines(texts, beam=beam, raw=True)
         return [translation.text for translation in found]
 
 

@@ -56,7 +56,7 @@ def compute_attention(
     """
     tokenizer, model = translator.tokenizer, translator.model
     if target is None:
-        target = translator.translate(sentence, align=False).text
+        target = translator.translate(sentence, raw=True).text
     ids = tokenizer.encode(sentence), tokenizer.encode(target)
     if not ids[0]:
         raise DataError("the sentence is empty; give one with words in it")

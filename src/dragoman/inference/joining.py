@@ -1,0 +1,100 @@
+"""Translations of the parts of a text become the translation of the whole."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import accumulate
+from typing import NamedTuple
+
+from dragoman.inference.translation_types import Translation
+
+
+class Between(NamedTuple):
+    """Hold what stands between two parts that are translated, in the source and in the target."""
+
+    source: str
+    target: str
+
+
+Parts = Sequence[Between | Translation]
+"""A text in order."""
+
+
+def join_translations(
+    source: str, parts: Parts, normalize: Callable[[str], str] = lambda text: text
+) -> Translation:
+    """Return the translation of `source`, whose parts are given in order.
+
+    Alternative n joins the n-th translation of each part, as far as all have one; a part whose
+    translation has none counts as often as needed where others have some. `normalize` is what the
+    parts' sources went through before their words were counted.
+    """
+    translated = [part for part in parts if isinstance(part, Translation)]
+    if len(parts) == 1 and translated:
+        return replace(translated[0], source=source)
+    several = [1 + len(part.alternatives) for part in translated if part.alternatives]
+    best, *others = (
+        _join_rank(source, [_alternative(part, rank) for part in parts], normalize)
+        for rank in range(min(several, default=1))
+    )
+    return replace(best, alternatives=tuple(others))
+
+
+def _alternative(part: Between | Translation, rank: int) -> Between | Translation:
+    if isinstance(part, Between) or not rank or not part.alternatives:
+        return part
+    return part.alternatives[rank - 1]
+
+
+def _join_rank(source: str, parts: Parts, normalize: Callable[[str], str]) -> Translation:
+    translated = [part for part in parts if isinstance(part, Translation)]
+    return Translation(
+        source,
+        "".join(map(_target, parts)),
+        sum(part.score for part in translated),
+        tuple(token for part in translated for token in part.tokens),
+        _join_alignments(source, parts, normalize),
+        log_prob=sum(part.log_prob for part in translated),
+        issues=tuple(issue for part in translated for issue in part.issues),
+    )
+
+
+def _join_alignments(
+    source: str, parts: Parts, normalize: Callable[[str], str]
+) -> tuple[tuple[int, int], ...]:
+    """Return the parts' alignments, by the words of the whole."""
+    if not any(part.alignment for part in parts if isinstance(part, Translation)):
+        return ()
+    sources = _word_numbers([normalize(part.source) for part in parts], normalize(source))
+    texts = list(map(_target, parts))
+    targets = _word_numbers(texts, "".join(texts))
+    pairs = {
+        (source_words[s], target_words[t])
+        for part, source_words, target_words in zip(parts, sources, targets, strict=True)
+        if isinstance(part, Translation)
+        for s, t in part.alignment
+    }
+    return tuple(sorted(pairs))
+
+
+def _target(part: Between | Translation) -> str:
+    return part.target if isinstance(part, Between) else part.text
+
+
+def _word_numbers(parts: Sequence[str], whole: str) -> list[list[int]]:
+    """Return, for each word of each part, the number of the word of the whole it begins in.
+
+    A part may begin or end inside a word: where a word without end was cut, or where the
+    language has no spaces.
+    """
+    ends = list(accumulate(map(len, whole.split())))
+    numbers, characters = [], 0
+    for part in parts:
+        row = []
+        for word in part.split():
+            row.append(bisect_right(ends, characters))
+            characters += len(word)
+        numbers.append(row)
+    return numbers

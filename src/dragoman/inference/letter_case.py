@@ -1,0 +1,101 @@
+"""Capitals, single words and titles: what looks unlike a sentence is translated like one.
+
+A text in capitals is unknown to most models, which have seen its words in ordinary case. It is
+translated so, and put back into capitals. A title or a single word is often given the full stop
+of a sentence, which is taken off again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Final
+
+from dragoman.inference.translation_types import Request, TranslateFunction, Translation
+
+MIN_CAPITALS: Final = 4
+"""A text with fewer capitals may be an abbreviation, and is left as it is."""
+LONGEST_TITLE: Final = 6
+"""A text of at most so many words that ends without a mark is taken for a title."""
+
+CountPieces = Callable[[Sequence[str]], list[int]]
+_WORD: Final = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
+
+
+def translate_cased(
+    requests: Sequence[Request], run: TranslateFunction, count_pieces: CountPieces
+) -> list[Translation]:
+    """Return what `run` gives for the texts in ordinary case, in the case that they had.
+
+    What a translation must begin with or contain is written as it was given, so that such requests
+    are left alone.
+    """
+    shouted = [is_in_capitals(one.text) and not (one.prefix or one.must) for one in requests]
+    asked = [
+        replace(one, text=to_ordinary_case(one.text, count_pieces)) if loud else one
+        for one, loud in zip(requests, shouted, strict=True)
+    ]
+    results = []
+    for one, loud, found in zip(requests, shouted, run(asked), strict=True):
+        result = found
+        if loud:
+            kept = frozenset(word for word in _WORD.findall(one.text) if not word.isupper())
+            result = _change_text(result, partial(to_capitals, kept=kept))
+        if is_title(one.text) and not one.prefix:
+            result = _change_text(result, _drop_full_stop)
+        results.append(replace(result, source=one.text))
+    return results
+
+
+def is_in_capitals(text: str) -> bool:
+    """Return whether a text is written in capitals, but for a few words at most."""
+    words = _WORD.findall(text)
+    loud = [word for word in words if word.isupper()]
+    others = [word for word in words if not word.isupper() and word.lower() != word.upper()]
+    return sum(map(len, loud)) >= MIN_CAPITALS and 4 * len(others) <= len(loud)
+
+
+def to_ordinary_case(text: str, count_pieces: CountPieces) -> str:
+    """Return a text in capitals as it is written otherwise.
+
+    Each word is written in the case in which the model has it in the fewest pieces, so that names,
+    German nouns and abbreviations keep their capitals: NATO, Berlin, table.
+    """
+    words = list(dict.fromkeys(word for word in _WORD.findall(text) if word.isupper()))
+    forms = [(word.lower(), word[:1] + word[1:].lower(), word) for word in words]
+    counts = iter(count_pieces([form for several in forms for form in several]))
+    best = {}
+    for word, several in zip(words, forms, strict=True):
+        pieces = [next(counts) for _ in several]
+        best[word] = several[pieces.index(min(pieces))]
+    ordinary = _WORD.sub(lambda match: best.get(match.group(), match.group()), text)
+    first = _WORD.search(ordinary)
+    if first is None or first.group() not in best.values():
+        return ordinary
+    start = first.start()
+    return ordinary[:start] + ordinary[start].upper() + ordinary[start + 1 :]
+
+
+def to_capitals(text: str, kept: frozenset[str]) -> str:
+    """Return the text in capitals, but for the words that are `kept`."""
+    return _WORD.sub(lambda m: m.group() if m.group() in kept else m.group().upper(), text)
+
+
+def is_title(text: str) -> bool:
+    """Return whether a text is a word or a title: short, and without a mark at its end."""
+    return text[-1:].isalnum() and len(text.split()) <= LONGEST_TITLE
+
+
+def _drop_full_stop(text: str) -> str:
+    """Return the translation of a title without the full stop that only a sentence has."""
+    if text.endswith(("。", ".")) and not text.endswith("..") and text[:-1].strip():
+        return text[:-1].rstrip()
+    return text
+
+
+def _change_text(found: Translation, change: Callable[[str], str]) -> Translation:
+    """Return a translation and its alternatives with changed texts of as many words."""
+    others = tuple(replace(other, text=change(other.text)) for other in found.alternatives)
+    return replace(found, text=change(found.text), alternatives=others)

@@ -1,0 +1,162 @@
+"""The pipeline of a translator: sentences are cut where needed, searched, checked and decoded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from dragoman.config import Config
+from dragoman.inference.engine import Engine
+from dragoman.inference.joining import Between, Parts, join_translations
+from dragoman.inference.translation_types import (
+    DecodingSettings,
+    Issue,
+    Request,
+    Segment,
+    Translation,
+)
+from dragoman.search import Hypothesis
+from dragoman.text.languages import written_without_spaces
+from dragoman.text.sentence_splitting import split_lines
+from dragoman.text.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from dragoman.inference.torch_engine import TorchEngine
+
+
+class TranslationPipeline:
+    """Translate requests with an engine, or PyTorch, and the model's tokeniser."""
+
+    def __init__(
+        self,
+        torch_engine: Callable[[], TorchEngine],
+        tokenizer: Tokenizer,
+        config: Config,
+        warn: Callable[[str], None],
+        engine: Engine | None = None,
+    ) -> None:
+        """Use the `torch_engine` only for what the `engine` does not do."""
+        language = config.data.target_language
+        self.separator = "" if language and written_without_spaces(language) else " "
+        self._torch_engine, self._engine = torch_engine, engine
+        self._tokenizer, self._config, self._warn = tokenizer, config, warn
+
+    def translate(
+        self, requests: Sequence[Request], settings: DecodingSettings
+    ) -> list[Translation]:
+        """Return the translations, in the requests' order."""
+        segments = self._split(requests, settings)
+        if any(one.must for one in segments) and settings.sampling is None:
+            segments = self._torch_engine().assign_phrases(
+                segments, lambda some: self._translate_segments(some, settings)
+            )
+        parts: list[list[Between | Translation]] = [[] for _ in requests]
+        for segment, found in zip(
+            segments, self._translate_segments(segments, settings), strict=True
+        ):
+            best = replace(found[0], alternatives=tuple(found[1:]))
+            parts[segment.request].append(best)
+            if segment.separator is not None:
+                parts[segment.request].append(Between("", segment.separator))
+        return [self._join(r.text, part) for r, part in zip(requests, parts, strict=True)]
+
+    def _join(self, text: str, parts: Parts) -> Translation:
+        """Join the segments of a sentence; one without words has none."""
+        if not parts:
+            return Translation(text, "", 0.0, ())
+        joined = join_translations(text, parts, self._tokenizer.normalize)
+        if len(parts) == 1:
+            return joined
+        cut = Issue("cut", f"{len(parts) // 2 + 1} parts")
+        return replace(joined, issues=(*joined.issues, cut))
+
+    # --- segments ---
+
+    def _split(self, requests: Sequence[Request], settings: DecodingSettings) -> list[Segment]:
+        limit = self._config.data.max_length
+        lines = [self._tokenizer.normalize(request.text) for request in requests]
+        split = split_lines(lines, self.count_pieces, limit, self._tokenizer.longest_piece)
+        segments = []
+        for number, (request, line, (texts, cut)) in enumerate(
+            zip(requests, lines, split, strict=True)
+        ):
+            if cut:
+                self._warn(
+                    f"a sentence of more than {limit} pieces was cut into parts: "
+                    f"{line[:60].strip()}…"
+                )
+            for place, text in enumerate(texts if line else ()):
+                segments.append(
+                    Segment(
+                        number,
+                        text,
+                        request.prefix if place == 0 else "",
+                        request.must,
+                        request.must_not,
+                        self.separator if place < len(texts) - 1 else None,
+                        request.group if request.group >= 0 else ~number,
+                        request.align or settings.align,
+                    )
+                )
+        return segments
+
+    def count_pieces(self, texts: Sequence[str]) -> list[int]:
+        """Return how many pieces each normalised text has."""
+        return list(map(len, self._tokenizer.encode_normalized(texts)))
+
+    # --- search ---
+
+    def _translate_segments(
+        self, segments: Sequence[Segment], settings: DecodingSettings
+    ) -> list[list[Translation]]:
+        """Return the translations of every segment, best first."""
+        ids = self._tokenizer.encode_batch([one.text for one in segments]) if segments else []
+        found = self._search(segments, ids, settings)
+        alignments = self._align(segments, ids, found)
+        return [
+            [
+                Translation(
+                    segment.text,
+                    self._tokenizer.decode(hypothesis.ids),
+                    hypothesis.score,
+                    tuple(self._tokenizer.pieces(hypothesis.ids)),
+                    tuple(alignments.get((i, n), ())),
+                    log_prob=hypothesis.log_prob,
+                )
+                for n, hypothesis in enumerate(found[i])
+            ]
+            for i, segment in enumerate(segments)
+        ]
+
+    def _align(
+        self,
+        segments: Sequence[Segment],
+        ids: Sequence[Sequence[int]],
+        found: Sequence[Sequence[Hypothesis]],
+    ) -> dict[tuple[int, int], list[tuple[int, int]]]:
+        """Return the word alignments that are asked for, by (segment, rank)."""
+        asked = [i for i, one in enumerate(segments) if one.align]
+        if not asked or not self._torch_engine().aligns:
+            return {}
+        aligned = self._torch_engine().align([ids[i] for i in asked], [found[i] for i in asked])
+        return {(asked[i], rank): pairs for (i, rank), pairs in aligned.items()}
+
+    def _search(
+        self, segments: Sequence[Segment], ids: Sequence[Sequence[int]], settings: DecodingSettings
+    ) -> list[list[Hypothesis]]:
+        """Search with the engine where it can, whatever other segments ask for, or with PyTorch."""
+        engine, rest = self._engine, list(range(len(segments)))
+        found: list[list[Hypothesis]] = [[] for _ in segments]
+        if engine is not None and settings.sampling is None and engine.supports(settings.search):
+            quick = [i for i in rest if not segments[i].constrained]
+            rest = [i for i in rest if segments[i].constrained]
+            several = engine.search([ids[i] for i in quick], settings.search)
+            for i, hypotheses in zip(quick, several, strict=True):
+                found[i] = hypotheses
+        if rest:
+            asked = [segments[i] for i in rest]
+            several = self._torch_engine().search(asked, [ids[i] for i in rest], settings)
+            for i, hypotheses in zip(rest, several, strict=True):
+                found[i] = hypotheses
+        return found
