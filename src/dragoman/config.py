@@ -78,7 +78,8 @@ class DataConfig:
     task: Literal["translation", "parsing"] = "translation"
     """What the pairs are: sentences and their translations, or sentences and their trees."""
     languages: tuple[str, ...] = ()
-    """ISO codes of source and target; by default taken from file names like corpus.en."""
+    """ISO codes of source and target; by default those that the files tell: by names such as
+    corpus.en or corpus.en-de.tsv, by columns, keys or units (docs/data.md)."""
     max_length: int = 200
     """Pairs with a side of more pieces than this are dropped; translation splits longer lines."""
     max_ratio: float = 4.0

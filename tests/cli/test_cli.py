@@ -51,6 +51,49 @@ def good(result: Result) -> str:
     return result.out
 
 
+# --- languages ---
+
+
+def _as_tsv(pairs: list[tuple[str, str]]) -> str:
+    return "".join(f"{source}\t{target}\n" for source, target in [("ko", "fr"), *pairs])
+
+
+def _as_json_lines(pairs: list[tuple[str, str]]) -> str:
+    return "".join(json.dumps({"ko": source, "fr": target}) + "\n" for source, target in pairs)
+
+
+def _as_tmx(pairs: list[tuple[str, str]]) -> str:
+    units = (
+        f'<tu><tuv xml:lang="ko-KR"><seg>{source}</seg></tuv>'
+        f'<tuv xml:lang="fr"><seg>{target}</seg></tuv></tu>'
+        for source, target in pairs
+    )
+    return f'<tmx version="1.4"><header srclang="ko"/><body>{"".join(units)}</body></tmx>'
+
+
+@pytest.mark.parametrize(
+    ("name", "write"),
+    [("a.tsv", _as_tsv), ("a.jsonl", _as_json_lines), ("a.tmx", _as_tmx)],
+)
+def test_languages_survive_from_the_file_to_the_model(
+    name: str,
+    write: Callable[[list[tuple[str, str]]], str],
+    preset: list[str],
+    command: Command,
+    tmp_path: Path,
+) -> None:
+    pairs = reversals(200)
+    (tmp_path / name).write_text(write(pairs), encoding="utf-8")
+    out = good(command("prepare", tmp_path / name, *preset, "--out", tmp_path / "data"))
+    assert out.splitlines()[-1] == "languages: ko → fr"
+    assert out.startswith("200 pairs read")
+    if name != "a.tsv":
+        return
+    settings = ["--set", "training.steps=1", "--quiet"]
+    good(command("train", tmp_path / "data", *preset, *settings, "--out", tmp_path / "run"))
+    assert Config.load(tmp_path / "run/model/config.toml").data.languages == ("ko", "fr")
+
+
 # --- asking for help, and mistakes in asking ---
 
 

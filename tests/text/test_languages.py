@@ -13,6 +13,7 @@ from dragoman.text.languages import (
     bleu_tokenizer,
     detect_languages,
     guess_languages,
+    language_code,
     language_name,
     same_language,
     ter_counts_characters,
@@ -52,11 +53,41 @@ def test_a_region_makes_no_other_language() -> None:
         (["a.en", "b.en"], ()),
         (["a.txt", "b.de"], ()),
         (["a.en"], ()),
+        (["a.en.txt", "a.de.txt.gz"], ("en", "de")),
+        (["europarl-v7.de-en.en", "europarl-v7.de-en.de"], ("en", "de")),
+        (["train.src", "train.tgt"], ()),
+        (["corpus.en-de.tsv"], ("en", "de")),
+        (["de-en.tmx.gz"], ("de", "en")),
+        (["news_en_ko.jsonl"], ("en", "ko")),
+        (["corpus.es-quz.tsv"], ("es", "quz")),
+        (["corpus-es-quz.tsv"], ()),
+        (["before.old-new.tsv"], ()),
+        (["train.no-dup.tsv"], ()),
+        (["en-en.tsv"], ()),
+        (["corpus.tsv"], ()),
         (["a", "b.de"], ()),
     ],
 )
 def test_file_names_tell_the_languages(names: list[str], codes: tuple[str, ...]) -> None:
     assert guess_languages([Path(name) for name in names]) == codes
+
+
+@pytest.mark.parametrize(
+    ("label", "code"),
+    [
+        ("en", "en"),
+        (" DE_at ", "de"),
+        ("zh-Hant-TW", "zh"),
+        ("German", "de"),
+        ("norwegian", "no"),
+        ("id number", None),
+        ("xx", None),
+        ("", None),
+        ("the", None),
+    ],
+)
+def test_keys_and_columns_are_named_by_codes_or_names(label: str, code: str | None) -> None:
+    assert language_code(label) == code
 
 
 def test_a_single_language_is_not_detected() -> None:

@@ -5,6 +5,7 @@ Nothing heavy is imported before it is needed, so that help answers at once.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import sys
 import time
@@ -30,23 +31,19 @@ def read_config(
 ) -> Config:
     """Return the preset, or the task's own, with what the options change.
 
-    The languages are those given, or those that the file names end in.
+    The languages are those given, or those that the files tell.
     """
     from dragoman.config import load_preset
-    from dragoman.text.languages import guess_languages
+    from dragoman.data.readers import fill_in_languages
 
     config = load_preset(preset or ("parsing" if task == "parsing" else "base"))
     if task is not None:
         config = config.updated({"data": {"task": task}}, where="--task")
     config = config.overridden(assignments or ())
     if languages is not None:
-        codes = languages.split(",")
+        codes = [code.strip() for code in languages.split(",")]
         return config.updated({"data": {"languages": codes}}, where="--languages")
-    if config.data.task == "parsing":
-        return config
-    if not config.data.languages and (guessed := guess_languages(files)):
-        return config.updated({"data": {"languages": guessed}})
-    return config
+    return dataclasses.replace(config, data=fill_in_languages(config.data, files))
 
 
 def message_printer(quiet: bool) -> Callable[[str], None]:

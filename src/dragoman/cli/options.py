@@ -58,7 +58,7 @@ Task = Annotated[  # named, since Typer 0.27 takes a metavar that spells the opt
 ]
 Languages = Annotated[
     str | None,
-    typer.Option(metavar="EN,DE", help="Source and target, if file names do not say."),
+    typer.Option(metavar="EN,DE", help="Source and target, if the files do not tell."),
 ]
 With = Annotated[
     list[Path] | None,

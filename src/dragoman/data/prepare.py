@@ -94,6 +94,8 @@ class Prepared:
         """Describe for people what was prepared."""
         train, valid = self.train.meta, self.valid.meta
         places = self.report.places(NOT_IN_LOSS)
+        languages = self.config.data.languages
+        named = [f"languages: {languages[0]} → {languages[1]}"] if languages else []
         return [
             *self.report.lines(),
             f"train: {train.pairs:,} pairs, {train.source_pieces:,} source and "
@@ -109,6 +111,7 @@ class Prepared:
             ),
             f"tokenizer: {self.tokenizer.kind}, {len(self.tokenizer):,} pieces, "
             f"{self.tokenizer.fingerprint[:8]}",
+            *named,
         ]
 
     def describe_too_long(self) -> str | None:

@@ -7,6 +7,7 @@ region: zh, zh-TW and ZH_cn are one language to all functions of this file.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
@@ -29,6 +30,11 @@ ta=Tamil te=Telugu th=Thai tl=Tagalog tr=Turkish uk=Ukrainian ur=Urdu uz=Uzbek v
 xh=Xhosa yi=Yiddish zh=Chinese zu=Zulu
 """
 _NAMES: Final = dict(pair.split("=") for pair in _NAME_TABLE.split())
+_CODES: Final = {name.lower(): code for code, name in _NAMES.items()}
+_NOT_LANGUAGES: Final = frozenset({"hyp", "new", "old", "raw", "ref", "src", "tgt", "tok", "trg"})
+"""Ends of file names that look like a code and say something else."""
+_ALSO_WORDS: Final = frozenset({"is", "it", "no"})
+"""Codes that are English words too: in a file name beside an unknown code they prove nothing."""
 
 
 def primary_code(code: str | None) -> str:
@@ -70,15 +76,49 @@ def ter_counts_characters(code: str | None) -> bool:
     return primary_code(code) in ("ja", "zh")
 
 
+def language_code(label: str) -> str | None:
+    """Return the code that a key or a column's name gives: de for "de-AT" and for "German"."""
+    text = label.strip().lower()
+    if re.fullmatch(r"[a-z]{2}([-_][a-z0-9]{2,4})*", text) and primary_code(text) in _NAMES:
+        return primary_code(text)
+    return _CODES.get(text)
+
+
 def guess_languages(files: Sequence[Path]) -> tuple[str, ...]:
-    """Return the codes that two names such as corpus.en.gz and corpus.de.gz end in, or nothing."""
-    codes = []
-    for file in files:
-        suffixes = [s[1:].lower() for s in file.suffixes if s not in (".gz", ".bz2", ".xz", ".zst")]
-        code = suffixes[-1] if suffixes else ""
-        codes.append(code if 2 <= len(code) <= 3 and code.isalpha() else "")
-    distinct = len(codes) == 2 and all(codes) and codes[0] != codes[1]
-    return tuple(codes) if distinct and "txt" not in codes else ()
+    """Return source and target as file names tell them, or nothing.
+
+    Two names end in a code each, such as corpus.en.gz and corpus.de.gz or a.en.txt and a.de.txt;
+    one name has both codes before its suffix, such as corpus.en-de.tsv.
+    """
+    names = [_without_suffixes(file.name.lower()) for file in files]
+    if len(names) == 1:
+        return _codes_in_name(names[0])
+    codes = [re.fullmatch(r".*\.([a-z]{2,3})", name) for name in names]
+    found = tuple(code[1] for code in codes if code and code[1] not in _NOT_LANGUAGES)
+    return found if len(found) == len(names) == 2 and found[0] != found[1] else ()
+
+
+def _without_suffixes(name: str) -> str:
+    """Return a file's name without the suffixes that say how its text is kept."""
+    return re.sub(r"(\.(txt|tsv|jsonl|tmx|gz|bz2|xz|zst))+$", "", name)
+
+
+def _codes_in_name(name: str) -> tuple[str, ...]:
+    """Return the two codes that a name ends in; one of them may be of three letters, unknown here.
+
+    Nothing else in the name says that these are codes, so both are if they are known; an unknown
+    one must stand alone with a known one between two dots.
+    """
+    if not (found := re.fullmatch(r"(.*[._-])?([a-z]{2,3})[-_]([a-z]{2,3})", name)):
+        return ()
+    before, *codes = found.groups()
+    known = [code for code in codes if code in _NAMES]
+    by_itself = not before or before.endswith(".")
+    one_is_known = len(known) == 1 and known[0] not in _ALSO_WORDS
+    unknown = [code for code in codes if code not in _NAMES]
+    plausible = one_is_known and len(unknown[0]) == 3 and unknown[0] not in _NOT_LANGUAGES
+    accepted = len(known) == 2 or (by_itself and plausible)
+    return tuple(codes) if accepted and codes[0] != codes[1] else ()
 
 
 def detect_languages(text: str, languages: Sequence[str]) -> list[tuple[str, float]]:

@@ -12,11 +12,10 @@ from pathlib import Path
 from dragoman.config import Config, load_preset
 from dragoman.data import Progress
 from dragoman.data.prepare import Prepared, prepare
-from dragoman.data.readers import open_corpus
+from dragoman.data.readers import fill_in_languages, open_corpus
 from dragoman.data.readers.parallel import Corpus
 from dragoman.errors import ConfigError, TrainingError
 from dragoman.system.atomic_files import explain_os_errors
-from dragoman.text.languages import guess_languages
 from dragoman.training.checkpoints.checkpoint import list_checkpoints
 from dragoman.training.distributed.ranks import (
     environment_rank,
@@ -145,8 +144,7 @@ def _open_files(config: Config, paths: Sequence[Path]) -> tuple[Config, Corpus]:
             "nothing to train on; name two aligned files, as in: dragoman train corpus.en "
             "corpus.de, or with --task parsing a file of trees"
         )
-    if not config.data.languages and (codes := guess_languages(paths)):
-        config = dataclasses.replace(config, data=dataclasses.replace(config.data, languages=codes))
+    config = dataclasses.replace(config, data=fill_in_languages(config.data, paths))
     return config, open_corpus(paths, config.data)
 
 

@@ -16,6 +16,8 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dragoman.config import DataConfig
+from dragoman.data.readers import fill_in_languages
 from dragoman.data.readers.parallel import ConcatenatedCorpus, Tmx, open_parallel_corpus, open_text
 from dragoman.errors import ConfigError, DataError
 
@@ -178,12 +180,103 @@ def test_tsv_with_other_columns_is_refused_with_its_line(tmp_path, bad):
 
 
 @pytest.mark.parametrize(
+    ("header", "languages", "columns"),
+    [
+        ("en\tde", None, (0, 1)),
+        ("en\tde", ("de", "en"), (1, 0)),
+        ("German\tEnglish", ("en", "de"), (1, 0)),
+        ("id\ten-GB\tde_AT\tscore", None, (1, 2)),
+        ("id\ten\tde\tfr", ("fr", "en"), (3, 1)),
+        ("source\ttarget", ("en", "de"), (0, 1)),
+        ("Tgt\tSrc", None, (1, 0)),
+    ],
+)
+def test_the_first_line_of_a_table_may_name_its_columns(tmp_path, header, languages, columns):
+    cells = [f"cell {number}" for number in range(header.count("\t") + 1)]
+    path = put(tmp_path / "a.tsv", f"{header}\n" + "\t".join(cells) + "\n")
+    expected = tuple(cells[column] for column in columns)
+    pairs = list(open_parallel_corpus([path], languages=languages))
+    assert texts(pairs) == [expected]
+    assert pairs[0].number == 2
+
+
+@pytest.mark.parametrize("first", ["no\tnein", "en\tund so weiter", "Who is it?\tde", "it\tit"])
+def test_a_first_line_that_names_no_columns_is_a_pair(tmp_path, first):
+    path = put(tmp_path / "a.tsv", f"{first}\none\teins\n")
+    assert len(list(open_parallel_corpus([path]))) == 2
+
+
+def test_a_table_of_other_languages_is_refused(tmp_path):
+    path = put(tmp_path / "a.tsv", "fr\tes\nun\tuno\n")
+    text = message(lambda: open_parallel_corpus([path], languages=("en", "de")))
+    assert text.startswith(f"{path}, line 1: the columns are fr, es, and the languages en and de;")
+    short = put(tmp_path / "b.tsv", "id\ten\tde\none\teins\n")
+    assert "line 2: 2 columns, and the first line names 3" in message(
+        lambda: open_parallel_corpus([short])
+    )
+
+
+UNIT = '<tu><tuv xml:lang="{}"><seg>a</seg></tuv><tuv xml:lang="{}"><seg>b</seg></tuv></tu>'
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "languages"),
+    [
+        ("a.tsv", "de\ten\neins\tone\n", ("de", "en")),
+        ("a.tsv", "id\tKorean\tEnglish\n", ("ko", "en")),
+        ("a.tsv", "eins\tone\n", ()),
+        ("a.en-de.tsv", "one\teins\n", ("en", "de")),
+        ("a.en-de.tsv", "de\ten\neins\tone\n", ("en", "de")),
+        ("a.en-de.tsv", "fr\tes\nun\tuno\n", ("fr", "es")),
+        ("a.tsv", b"\xff\xfe", ()),
+        ("a.tsv", "", ()),
+        ("a.jsonl", '{"ko": "하나", "en": "one"}', ("ko", "en")),
+        ("a.jsonl", '{"id": "7", "en": "one", "de": "eins", "score": 0.5}', ("en", "de")),
+        ("a.jsonl", '{"id": "satu", "en": "one"}', ("id", "en")),
+        ("a.jsonl", '{"translation": {"en": "one", "de": "eins"}}', ("en", "de")),
+        ("a.jsonl", '{"source": "a", "target": "b"}', ()),
+        (
+            "a.jsonl",
+            '{"source": "a", "target": "b", "source_lang": "en-US", "target_lang": "de"}',
+            ("en", "de"),
+        ),
+        ("a.jsonl", "[1]", ()),
+        ("a.jsonl", "{", ()),
+        ("a.tmx", f"<tmx><body>{UNIT.format('en-GB', 'DE_at')}</body></tmx>", ("en", "de")),
+        (
+            "a.tmx",
+            f'<tmx><header srclang="de-DE"/><body>{UNIT.format("en", "de")}</body></tmx>',
+            ("de", "en"),
+        ),
+        ("a.tmx", f"<tmx>{UNIT.format('en', 'de')}{UNIT.format('en', 'fr')}</tmx>", ()),
+        ("a.tmx", f"<tmx>{UNIT.format('en-US', 'en-GB')}</tmx>", ("en-us", "en-gb")),
+        (
+            "en-de.tmx",
+            f"<tmx>{UNIT.format('de', 'en')}{UNIT.format('en', 'fr')}</tmx>",
+            ("en", "de"),
+        ),
+        ("a.tmx", "<tmx><body>", ()),
+        ("none.tsv", None, ()),
+    ],
+)
+def test_the_languages_of_a_file_are_those_it_names(tmp_path, name, content, languages):
+    path = tmp_path / name
+    if content is not None:
+        put(path, content)
+    assert fill_in_languages(DataConfig(), [path]).languages == languages
+    given = DataConfig(languages=("xx", "yy"))
+    assert fill_in_languages(given, [path]) == given
+
+
+@pytest.mark.parametrize(
     ("record", "languages"),
     [
         ({"source": "one", "target": "eins"}, None),
         ({"source": "one", "target": "eins"}, ("en", "de")),
         ({"de": "eins", "en": "one", "score": 0.5}, ("en", "de")),
         ({"translation": {"de": "eins", "en": "one"}}, ("en", "de")),
+        ({"German": "eins", "en-US": "one"}, ("en", "de")),
+        ({"quz": "eins", "en": "one"}, ("en", "quz")),
         ({"translation": {"source": "one", "target": "eins"}, "id": 3}, None),
     ],
 )
@@ -249,6 +342,15 @@ def test_tmx_needs_its_languages_named(tmp_path):
     path = put(tmp_path / "memory.tmx", "<tmx/>")
     with pytest.raises(ConfigError, match="--languages en,de"):
         open_parallel_corpus([path])
+
+
+def test_tmx_without_the_languages_is_refused_with_those_it_has(tmp_path):
+    path = put(tmp_path / "memory.tmx", TMX.format(encoding="utf-8"))
+    text = message(lambda: open_parallel_corpus([path], languages=("en", "fr")))
+    assert text == (
+        f"{path}: none of its 3 units has both en and fr; the languages there are: en-gb, de-at, "
+        "en, de, eng"
+    )
 
 
 @pytest.mark.slow

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,11 +14,28 @@ from dragoman.data.readers.parallel import (
     ConcatenatedCorpus,
     Corpus,
     holds_both_sides,
+    named_languages,
     open_parallel_corpus,
 )
 from dragoman.data.readers.treebank import open_treebank
+from dragoman.text.languages import guess_languages, same_language
 
-__all__ = ["group_files", "holds_both_sides", "open_corpus"]
+__all__ = ["fill_in_languages", "group_files", "holds_both_sides", "open_corpus"]
+
+
+def fill_in_languages(config: DataConfig, files: Sequence[Path]) -> DataConfig:
+    """Return the settings with the languages that these files tell, unless they name them already.
+
+    File names come first, for they also say which way to translate; but a file that names other
+    languages inside is believed.
+    """
+    if config.task == "parsing" or config.languages:
+        return config
+    languages = guess_languages(files)
+    if len(files) == 1 and (inside := named_languages(files[0])):
+        agree = all(any(same_language(one, other) for other in inside) for one in languages)
+        languages = languages if languages and agree else inside
+    return dataclasses.replace(config, languages=languages)
 
 
 def open_corpus(

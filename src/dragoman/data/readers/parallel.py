@@ -18,12 +18,14 @@ from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
-from itertools import zip_longest
+from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Any, BinaryIO, Final, NamedTuple, cast
 from xml.etree import ElementTree
 
 from dragoman.errors import ConfigError, DataError
+from dragoman.messages import counted
+from dragoman.text.languages import language_code, primary_code, same_language
 from dragoman.text.normalization import normalize
 
 LONGEST_LINE = 1 << 26
@@ -36,17 +38,22 @@ ErrorHandler = Callable[[DataError], None]
 """Takes an error instead of its being raised; reading then goes on where it can."""
 
 
-def open_text(path: str | Path, on_error: ErrorHandler | None = None) -> Generator[str, None, None]:
+def open_text(
+    path: str | Path, on_error: ErrorHandler | None = None, *, keep_ends: bool = False
+) -> Generator[str, None, None]:
     """Yield the lines of a UTF-8 file, or of standard input for "-", without their ends.
 
     Only LF and CR LF end a line; a byte order mark at the start is dropped. With `on_error`, a bad
-    line is reported and yielded with U+FFFD for what is wrong.
+    line is reported and yielded with U+FFFD for what is wrong. With `keep_ends` lines come with
+    their ends.
     """
     with open_bytes(path) as file:
         readline = file.readline
         for number, raw in enumerate(iter(lambda: readline(LONGEST_LINE), b""), 1):
+            end = ""
             if raw[-1:] == b"\n":
-                raw = raw[:-2] if raw[-2:] == b"\r\n" else raw[:-1]
+                end = "\r\n" if raw[-2:] == b"\r\n" else "\n"
+                raw = raw[: -len(end)]
             elif len(raw) == LONGEST_LINE:
                 raise DataError(f"{path}: line {number} has more than 64 MiB; this is not text")
             if number == 1:
@@ -55,10 +62,11 @@ def open_text(path: str | Path, on_error: ErrorHandler | None = None) -> Generat
                 handle_error(on_error, _nul(path, number, raw))
                 raw = raw.replace(b"\0", "\ufffd".encode())
             try:
-                yield raw.decode("utf-8")
+                line = raw.decode("utf-8")
             except UnicodeDecodeError as error:
                 handle_error(on_error, _not_utf8(path, number, raw, error.start))
-                yield raw.decode("utf-8", "replace")
+                line = raw.decode("utf-8", "replace")
+            yield line + end if keep_ends else line
 
 
 def handle_error(on_error: ErrorHandler | None, error: DataError) -> None:
@@ -251,29 +259,87 @@ class ParallelFiles(Corpus):
 
 
 class Tsv(SingleFile):
-    """Read one file with a source, a tab and a target on each line."""
+    """Read one file with a source, a tab and a target on each line.
 
-    def read(self, on_error: ErrorHandler | None = None) -> Iterator[Pair]:
-        """Yield the pairs; a line without exactly one tab is an error."""
-        for number, line in enumerate(open_text(self.path, on_error), 1):
-            columns = line.split("\t")
-            if len(columns) == 2:
-                yield Pair(columns[0], columns[1], number)
-            else:
-                advice = f"; keep two: cut -f1,2 {self.path}" if len(columns) > 2 else ""
-                error = f"{len(columns)} column(s) instead of source, tab, target{advice}"
-                handle_error(on_error, DataError(f"{self.path}, line {number}: {error}"))
-
-
-class JsonLines(SingleFile):
-    """Read one JSON object a line, with the two texts in it or both under "translation".
-
-    The keys are "source" and "target", or the two language codes.
+    A first line that names the columns, by languages or as source and target, is no pair. It says
+    where the two languages are, and then there may be other columns too.
     """
 
     def __init__(self, path: Path, languages: tuple[str, str] | None = None) -> None:
         super().__init__(path)
         self.languages = languages
+
+    def read(self, on_error: ErrorHandler | None = None) -> Iterator[Pair]:
+        """Yield the pairs; a line with other columns than source and target is an error."""
+        width, source, target, named = 2, 0, 1, False
+        for number, line in enumerate(open_text(self.path, on_error), 1):
+            columns = line.split("\t")
+            if number == 1 and _is_header(columns):
+                width, named = len(columns), True
+                try:
+                    source, target = self._find_columns(columns)
+                except DataError as error:
+                    handle_error(on_error, error)
+            elif len(columns) == width:
+                yield Pair(columns[source], columns[target], number)
+            else:
+                error = self._wrong_columns(len(columns), width, named)
+                handle_error(on_error, DataError(f"{self.path}, line {number}: {error}"))
+
+    def _find_columns(self, header: list[str]) -> tuple[int, int]:
+        """Return where source and target are, as the first line names them."""
+        codes = [language_code(cell) for cell in header]
+        wanted = self.languages or named_languages(self.path)
+        if wanted and any(codes):
+            places = [
+                [i for i, code in enumerate(codes) if code and same_language(code, language)]
+                for language in wanted
+            ]
+            if all(len(found) == 1 for found in places):
+                return places[0][0], places[1][0]
+            raise DataError(
+                f"{self.path}, line 1: the columns are {', '.join(header)}, and the languages "
+                f"{wanted[0]} and {wanted[1]}; name those to translate between with --languages"
+            )
+        lower = [cell.strip().lower() for cell in header]
+        for source, target in _COLUMN_NAMES:
+            if source in lower and target in lower:
+                return lower.index(source), lower.index(target)
+        raise DataError(
+            f"{self.path}, line 1: the columns are {', '.join(header)}; name the two languages to "
+            "translate between with --languages"
+        )
+
+    def _wrong_columns(self, columns: int, width: int, named: bool) -> str:
+        if named:
+            return f"{counted(columns, 'column')}, and the first line names {width}"
+        advice = f"; keep two: cut -f1,2 {self.path}" if columns > 2 else ""
+        return f"{counted(columns, 'column')} instead of source, tab, target{advice}"
+
+
+_COLUMN_NAMES: Final = (("source", "target"), ("src", "tgt"), ("src", "trg"))
+
+
+def _is_header(columns: list[str]) -> bool:
+    """Return whether the first line of a table names its columns: all short, two of them known."""
+    lower = [cell.strip().lower() for cell in columns]
+    if any({source, target} <= set(lower) for source, target in _COLUMN_NAMES):
+        return True
+    codes = {code for cell in columns if (code := language_code(cell))}
+    return len(codes) >= 2 and all(len(cell) <= 30 for cell in columns)
+
+
+class JsonLines(SingleFile):
+    """Read one JSON object a line, with the two texts in it or both under "translation".
+
+    The keys are "source" and "target", or the two languages by their codes or names.
+    """
+
+    def __init__(self, path: Path, languages: tuple[str, str] | None = None) -> None:
+        super().__init__(path)
+        self.languages = languages
+        self._keys = languages
+        """The keys that the last object had."""
 
     def read(self, on_error: ErrorHandler | None = None) -> Iterator[Pair]:
         """Yield the pairs; a line that is not such an object is an error."""
@@ -294,14 +360,29 @@ class JsonLines(SingleFile):
             record = record["translation"]
         if not isinstance(record, dict):
             raise ValueError("not a JSON object")
-        for keys in (self.languages, ("source", "target")):
-            if keys and all(isinstance(record.get(key), str) for key in keys):
-                return _one_line(record[keys[0]]), _one_line(record[keys[1]])
+        if keys := self._find_keys(record):
+            self._keys = keys
+            return _one_line(record[keys[0]]), _one_line(record[keys[1]])
         wanted = self.languages or ("source", "target")
         raise ValueError(
             f"no text under '{wanted[0]}' and '{wanted[1]}'; there is: "
             f"{', '.join(map(str, record)) or 'nothing'}; name the languages with --languages"
         )
+
+    def _find_keys(self, record: dict[str, Any]) -> tuple[str, str] | None:
+        """Return the keys of source and target; an object mostly has those of the one before."""
+
+        def are_texts(keys: tuple[str, str] | None) -> bool:
+            return keys is not None and all(isinstance(record.get(key), str) for key in keys)
+
+        if are_texts(self._keys):
+            return self._keys
+        if self.languages is not None:
+            by_code = {language_code(key): key for key in record}
+            keys = tuple(by_code.get(primary_code(code), code) for code in self.languages)
+            if are_texts((keys[0], keys[1])):
+                return keys[0], keys[1]
+        return ("source", "target") if are_texts(("source", "target")) else None
 
 
 class Tmx(SingleFile):
@@ -319,32 +400,43 @@ class Tmx(SingleFile):
 
     def read(self, on_error: ErrorHandler | None = None) -> Iterator[Pair]:
         """Yield the pairs; XML that is not well-formed is an error."""
-        with open_bytes(self.path) as file:
-            try:
-                above: list[ElementTree.Element] = []
-                number = 0
-                for event, element in ElementTree.iterparse(file, ("start", "end")):
-                    if event == "start":
-                        above.append(element)
-                        continue
-                    above.pop()
-                    if _tag(element) != "tu":
-                        continue
-                    number += 1
-                    texts = [_segment(element, language) for language in self.languages]
-                    if texts[0] is not None and texts[1] is not None:
-                        yield Pair(texts[0], texts[1], number)
-                    if above:
-                        above[-1].clear()  # or the whole file would stay in memory
-            except ElementTree.ParseError as error:
-                line, column = error.position
-                reason = str(error).partition(":")[0]
-                handle_error(
-                    on_error,
-                    DataError(
-                        f"{self.path}, line {line}: not XML at column {column + 1} ({reason})"
-                    ),
-                )
+        others: dict[str, None] = {}
+        number, found = 0, False
+        try:
+            for number, unit in enumerate(_elements(self.path, "tu"), 1):
+                texts = [_segment(unit, language) for language in self.languages]
+                if texts[0] is not None and texts[1] is not None:
+                    found = True
+                    yield Pair(texts[0], texts[1], number)
+                elif not found:
+                    others |= dict.fromkeys(map(_language_of, unit))
+        except ElementTree.ParseError as error:
+            line, column = error.position
+            reason = str(error).partition(":")[0]
+            message = f"{self.path}, line {line}: not XML at column {column + 1} ({reason})"
+            handle_error(on_error, DataError(message))
+        if number and not found:
+            there = ", ".join(filter(None, others)) or "none"
+            message = (
+                f"{self.path}: none of its {counted(number, 'unit')} has both {self.languages[0]} "
+                f"and {self.languages[1]}; the languages there are: {there}"
+            )
+            handle_error(on_error, DataError(message))
+
+
+def _elements(path: Path, *tags: str) -> Generator[ElementTree.Element, None, None]:
+    """Yield the elements of these kinds in a translation memory."""
+    with open_bytes(path) as file:
+        above: list[ElementTree.Element] = []
+        for event, element in ElementTree.iterparse(file, ("start", "end")):
+            if event == "start":
+                above.append(element)
+                continue
+            above.pop()
+            if _tag(element) in tags:
+                yield element
+                if above:
+                    above[-1].clear()  # or the whole file would stay in memory
 
 
 _CODES = {"bpt", "ept", "it", "ph", "ut"}
@@ -356,10 +448,14 @@ def _tag(element: ElementTree.Element) -> str:
     return str(element.tag).rpartition("}")[2]
 
 
+def _language_of(variant: ElementTree.Element) -> str:
+    return (variant.get(_LANGUAGE) or variant.get("lang") or "").lower().replace("_", "-")
+
+
 def _segment(unit: ElementTree.Element, language: str) -> str | None:
-    wanted = language.lower()
+    wanted = language.lower().replace("_", "-")
     for variant in unit:
-        code = (variant.get(_LANGUAGE) or variant.get("lang") or "").lower().replace("_", "-")
+        code = _language_of(variant)
         if code == wanted or code.startswith(f"{wanted}-"):
             for child in variant:
                 if _tag(child) == "seg":
@@ -429,20 +525,86 @@ def open_parallel_corpus(
         )
     match _suffix(files[0]):
         case ".tsv":
-            return Tsv(files[0])
+            return Tsv(files[0], languages)
         case ".jsonl":
             return JsonLines(files[0], languages)
         case ".tmx":
             if languages is None:
                 raise ConfigError(
-                    f"{files[0]}: a translation memory may hold many languages; name the two, "
-                    "source first, as in --languages en,de"
+                    f"{files[0]}: it is not clear which two languages to read; name them, source "
+                    "first, as in --languages en,de"
                 )
             return Tmx(files[0], languages)
     raise DataError(
         f"{files[0]}: name the file with its translations too, or one file that holds both "
         "(.tsv, .jsonl, .tmx)"
     )
+
+
+def named_languages(path: Path) -> tuple[str, ...]:
+    """Return the two languages that a file with both sides names inside, or nothing.
+
+    A table names them in its first line, JSON lines by their keys, and a translation memory in
+    its units. More than two leave open which are meant. A file that cannot be read names none
+    here; what is wrong with it is said when it is read.
+    """
+    readers = {".tsv": _column_languages, ".jsonl": _key_languages, ".tmx": _unit_languages}
+    reader = readers.get(_suffix(path))
+    try:
+        found = list(dict.fromkeys(reader(path))) if reader else []
+    except (DataError, ElementTree.ParseError):
+        return ()
+    return tuple(found) if len(found) == 2 else ()
+
+
+def _column_languages(path: Path) -> list[str]:
+    with closing(open_text(path)) as lines:
+        columns = next(lines, "").split("\t")
+    return _languages_of(columns) if _is_header(columns) else []
+
+
+def _key_languages(path: Path) -> list[str]:
+    with closing(open_text(path)) as lines:
+        try:
+            record = json.loads(next(lines, ""))
+        except (json.JSONDecodeError, RecursionError):
+            return []
+    if not isinstance(record, dict):
+        return []
+    for name in ("lang", "language", "lang_code"):
+        values = [record.get(f"{side}_{name}") for side in ("source", "target")]
+        codes = [language_code(value) for value in values if isinstance(value, str)]
+        if len(codes) == 2 and all(codes):
+            return [code for code in codes if code]
+    texts = record["translation"] if isinstance(record.get("translation"), dict) else record
+    return _languages_of([key for key, text in texts.items() if isinstance(text, str)])
+
+
+def _languages_of(labels: Sequence[str]) -> list[str]:
+    """Return the languages that columns or keys are named by."""
+    codes = [code for label in labels if (code := language_code(label))]
+    if len(codes) > 2 and "id" in codes:
+        codes.remove("id")  # here this is more often a number than Indonesian
+    return codes
+
+
+_LOOKED_AT: Final = 1000
+"""So many units of a translation memory are looked at to know its languages."""
+
+
+def _unit_languages(path: Path) -> list[str]:
+    """Return the languages, the header's source first, without regions if that tells them apart."""
+    codes: dict[str, None] = {}
+    source = ""
+    with closing(_elements(path, "header", "tu")) as elements:
+        for element in islice(elements, _LOOKED_AT):
+            if _tag(element) == "header":
+                source = primary_code(element.get("srclang"))
+            else:
+                codes |= dict.fromkeys(filter(None, map(_language_of, element)))
+    primary = list(dict.fromkeys(map(primary_code, codes)))
+    found = primary if len(primary) > 1 else list(codes)
+    return sorted(found, key=lambda code: primary_code(code) != source)
 
 
 def holds_both_sides(path: Path) -> bool:
