@@ -1,100 +1,411 @@
-"""A line too long for the model is cut at sentence ends, or where that fails at the next best."""
+"""`sentence_spans` says where each sentence of a paragraph begins and ends.
+
+It is written here because no kept library reaches it: pysbd is unmaintained and takes seconds for
+a page, the neural ones need PyTorch, and none knows Korean well. A point is judged by the word
+before it and the word after it (`abbreviations.py` holds the words), a mark of a script without
+capitals by its quotation marks and brackets. All looks around a mark are of bounded length, so
+that the time is in proportion to the text.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from typing import Final, TypeAlias
+from typing import Final
 
-CountPieces: TypeAlias = Callable[[Sequence[str]], list[int]]
-"""Counts the pieces of each text."""
+from dragoman.text.abbreviations import SentenceWords, sentence_words
+from dragoman.text.languages import primary_code
 
-_AFTER_SENTENCE: Final = re.compile(r"(?<=[.!?…])(?:[\"')\]»”’]*)\s+|(?<=[。！？])(?![。！？」』])")
-_AFTER_CLAUSE: Final = re.compile(r"(?<=[,;:–—])\s+|(?<=[、，；：])")
+_FULL_WIDTH: Final = "。！？｡"
+_STRONG: Final = "!?؟۔।॥։።፧။៕។⁇⁈⁉‼"
+_MARKS: Final = _FULL_WIDTH + _STRONG + ".…‥．"
+_CLOSING: Final = "'”’»«›‹)]}）」』】〉》〕］｝*_~`"
+_OPENING: Final = "\"'“„«»‘‚‹›([{（「『【〈《〔［｛¿¡*_~`–—―-<"
+_OPENER: Final = dict(zip("”’»«)]}）」』】〉》〕］｝\"'", "“‘«»([{（「『【〈《〔［｛\"'", strict=True))
+
+_END: Final = (
+    rf"(?<![%s])[%s](?:[%s]|[{re.escape(_CLOSING)}]"
+    r'|(?<!")"|(?<!”)“|(?<!’)‘'  # these may open as well
+    r"|\[\d{1,3}\]|\]\([^\s()]{1,200}\)|</\w{1,12}>"  # references, links, closing tags
+    r"|[ \xa0\u202f]»(?=[\s.,;:!?)]|$)"  # « Oui ! »
+    r"|[ \xa0]\.(?=[ \xa0.]|$))*+"  # . . .
+    r"|(?<=[다요죠까네])(?:[~～]++|\^\^| ?[ㅋㅎㅠㅜ]{2,}+)(?=\s|$)"  # 좋아요~, 좋아요 ㅋㅋ
+)
 
 
-def split_lines(
-    lines: Sequence[str], count: CountPieces, limit: int, longest: int
-) -> list[tuple[list[str], bool]]:
-    """Cut each line into segments of at most `limit` pieces; joined they are the line, but spaces.
+def _end_pattern(marks: str) -> re.Pattern[str]:
+    """Return what finds marks with all that closes after them; it starts at a run's first mark."""
+    escaped = re.escape(marks)
+    return re.compile(_END % (escaped, escaped, escaped))
 
-    A line is cut at sentence ends where possible; True says that it was not, and a sentence was cut
-    between clauses, words or, in a word without end, characters. A piece has at most `longest`
-    characters.
+
+_ENDS: Final = _end_pattern(_MARKS)
+_GREEK_ENDS: Final = _end_pattern(_MARKS + ";\u037e")
+_SPACE: Final = re.compile(r"\s+")
+_NEXT: Final = re.compile(rf"[{re.escape(_OPENING)}]*+\s?")
+_WORD: Final = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
+_EMOJI: Final = "[\U0001f000-\U0001faff☀-⛿✅✊-✍✨❄❌❎❓-❗❣❤⭐⭕\ufe0f\u200d\U000e0020-\U000e007f]"
+_TAIL: Final = re.compile(
+    rf"(?:\s*(?:{_EMOJI}+|[:;=]['’]?-?[()DPpdO3/|\\\]\[*]+(?=\s|$)|<3+(?=\s|$)"
+    r"|[xX]D+(?=\s|$)|[ㅋㅎㅠㅜㄷ]{2,}~*|\^_?\^;*|ㅡ_?ㅡ|[（(][笑泣汗爆][)）]|[wｗ]+(?=\s|$)))+"
+)
+"""What people write after a mark, and mean with the sentence before it."""
+_STARTS_WITH_EMOJI: Final = re.compile(rf"\s*{_EMOJI}")
+
+_LIST_MARKER: Final = re.compile(
+    r"[(（]?(?:\d{1,3}(?:\.\d{1,3})*|[a-zA-Z가나다라마바사아자차카타파하]|[ivxIVX]{1,4}|[一二三四五六七八九十]{1,3})"
+)
+_INITIALS: Final = re.compile(r"(?:[^\W\d_]\.[ \xa0]?-?){1,6}[^\W\d_]$")
+_ROMAN: Final = re.compile(r"[IVXLC]+")
+_NUMBER: Final = re.compile(r"\d{1,3}(?:[-–/]\d{1,3})?")
+_DATE: Final = re.compile(r"\d{4}\. ?\d{1,2}\. ?\d{1,2}$")
+_SHORT_NUMBER_NEXT: Final = re.compile(r"\d{1,2}\.(?!\d)")
+_NO_VOWELS: Final = re.compile(r"[bcdfghj-np-tv-xzß]{2,5}", re.IGNORECASE)
+_ELIDED: Final = re.compile(r"[^\W\d_]{1,2}['’](?=\w)")
+_UNITS: Final = frozenset("kg km cm mm ml dl kw kwh mhz ghz kb mb gb tb hz kmh mph hmm pst brb".split())
+_CASUAL_AND_CAPITAL: Final = re.compile(r"[.!?]\s+[^\W\d_a-zà-ÿ]")
+_NAMES_WITH_MARKS: Final = frozenset({"Yahoo", "Jeopardy", "Yum", "Mamma Mia", "Yahoo！", "モーニング娘"})
+
+_HANGUL: Final = re.compile("[가-힣]")
+_KOREAN_QUOTING: Final = re.compile(
+    r"\s?(?:이?라고|이?라는|이?라며|이?라면서|이?란|하고|하며|하면서|하는|하던|했다|하자|고)(?![가-힣]{3})"
+)
+"""What goes on after a Korean quotation, with or without a space."""
+_KOREAN_FINAL: Final = re.compile("[가-힣](?:다|요|까|죠|네|음|함|임|됨|듯|어|야|해|지|군)$")
+"""A word that ends so may end a sentence before an ellipsis."""
+_KOREAN_SURELY_FINAL: Final = re.compile("[가-힣](?:다|요|까|죠|니|해|어|야)$")
+_JAPANESE_FINAL: Final = re.compile("(?:です|ます|ません|でした|ました|ください)$")
+_JAPANESE_QUOTING: Final = re.compile(
+    r"って|と(?!ても|ころ|にかく|りあえず|もだち|き|なり|う|お)|という"
+)
+_JAPANESE_PARTICLE: Final = re.compile(
+    r"って|と(?!ても|ころ|にかく|りあえず|もだち|き|なり|う|お)|の(?!び)|が(?!ん)|を|へ(?!え)"
+    r"|は(?!い|じ|や|る)|に(?!こ|ほ)|で(?!も|は)|も(?!う|し|ち|っと)|や(?!っ|は|め)|など|だ(?!か|っ|が|け)"
+    r"|です|から|まで|より"
+)
+_CHINESE_GOING_ON: Final = re.compile(
+    r"(?:[^\W\d_]{1,6}?(?:[说説說问問喊叫道答想]|回答|笑道|喊道))(?=[，。,：:！!]|道|着|著)|[的之等和与與或吗嗎呢了]"
+)
+_CJK: Final = re.compile("[\u3040-\u30ff\u3400-\u9fff\uff66-\uff9f]")
+_WINDOW: Final = 300
+"""An opening quotation mark or bracket is looked for so far back, and a closing one so far on."""
+
+
+def sentence_spans(text: str, language: str | None = None) -> list[tuple[int, int]]:
+    """Return where the sentences of a paragraph begin and end, without the white space around them.
+
+    Every character that is not white space lies in exactly one span. Line ends count as spaces.
     """
-    cutter = _Cutter(count, limit, longest)
-    # A piece is at least one byte of the text: short lines need not be counted.
-    doubtful = {line for line in lines if len(line.encode("utf-8", "replace")) >= limit}
-    fits = dict(cutter.check_fit(list(doubtful)))
-    return [([line], False) if fits.get(line, True) else cutter.split(line) for line in lines]
+    return _Paragraph(text, language).split()
 
 
-class _Cutter:
-    """Cut texts in time proportional to them: what is far too long is cut without being counted."""
+class _Paragraph:
+    """Walk through the marks of one paragraph; `_start` is where the present sentence begins."""
 
-    def __init__(self, count: CountPieces, limit: int, longest: int) -> None:
-        self._count, self._limit, self._most = count, limit, limit * longest
+    def __init__(self, text: str, language: str | None) -> None:
+        self._text = text
+        self._words: SentenceWords = sentence_words(language)
+        self._language = primary_code(language)
+        self._start = 0
+        self._casual: bool | None = None
+        self._quotes, self._quotes_counted = 0, 0
 
-    def split(self, line: str) -> tuple[list[str], bool]:
-        """Return the segments of a line that does not fit, and whether a sentence had to be cut."""
-        segments: list[str] = []
-        forced = False
-        for sentence, fits in self._merge(_cut(line, _AFTER_SENTENCE)):
-            if fits:
-                segments.append(sentence)
-            else:
-                forced = True
-                segments += self._cut_sentence(sentence)
-        return segments, forced
-
-    def check_fit(self, texts: Sequence[str]) -> list[tuple[str, bool]]:
-        """Return the texts, each with whether it fits."""
-        return [
-            (text, n <= self._limit) for text, n in zip(texts, self._pieces(texts), strict=True)
-        ]
-
-    def _cut_sentence(self, sentence: str) -> Iterator[str]:
-        for clause, fits in self._merge(_cut(sentence, _AFTER_CLAUSE)):
-            if fits:
-                yield clause
+    def split(self) -> list[tuple[int, int]]:
+        text = self._text
+        spans: list[tuple[int, int]] = []
+        end_of_text = len(text.rstrip())
+        self._start = len(text) - len(text.lstrip())
+        tails = not _STARTS_WITH_EMOJI.match(text)
+        pattern = _GREEK_ENDS if self._language == "el" else _ENDS
+        for match in pattern.finditer(text, self._start, end_of_text):
+            at, end = match.span()
+            if at < self._start or end >= end_of_text:
                 continue
-            for words, fit in self._merge(clause.split()):
-                if fit:
-                    yield words
+            if tails and (tail := _TAIL.match(text, end, end_of_text)):
+                end = tail.end()
+                if end == end_of_text:
+                    continue
+            space = _SPACE.match(text, end)
+            if space is None and not self._may_end_without_space(at, end, match[0]):
+                continue
+            after = space.end() if space else end
+            if self._ends(at, match.end(), match[0], after):
+                spans.append((self._start, end))
+                self._start = after
+        if self._start < end_of_text:
+            spans.append((self._start, end_of_text))
+        return spans
+
+    # --- without a space ---
+
+    def _may_end_without_space(self, at: int, end: int, run: str) -> bool:
+        """Return whether a mark may end a sentence though no space follows: only where it is sure."""
+        text = self._text
+        if any(mark in run for mark in _FULL_WIDTH):
+            return True
+        before, after = text[at - 1 : at], text[end]
+        if run[0] == "…":
+            return bool(_JAPANESE_FINAL.search(text[max(0, at - 5) : at]) and _CJK.match(after))
+        if not before.isalpha() or not after.isalpha():
+            return bool(end > at + len(run) and after.isalpha())  # an emoji stands between them
+        if _CJK.match(before) and _CJK.match(after):
+            return len(run) == 1 and bool(_CJK.match(text[at - 2 : at - 1]))
+        word = self._word_before(at)
+        if _HANGUL.match(before) and _HANGUL.match(after):
+            return run[0] in "!?" or (
+                run == "." and bool(_KOREAN_SURELY_FINAL.search(word)) and "." not in word
+            )
+        if len(run) > 1 or not before.islower() or len(word) < 2 or re.search(r"[./@:_\\#=&]", word):
+            return False
+        found = _WORD.match(text, end)
+        if not found or not after.isupper() or not (found[0] == "I" or found[0][1:].islower()):
+            return False
+        if text[found.end() : found.end() + 1] not in (" ", ",", "\xa0", ""):
+            return False
+        if run in "!?":
+            return word not in _NAMES_WITH_MARKS
+        return found[0].lower() in self._words.first and run == "."
+
+    # --- the decision ---
+
+    def _ends(self, at: int, end: int, run: str, after: int) -> bool:
+        """Return whether the sentence ends with the marks at `at`; the next begins at `after`."""
+        text = self._text
+        if text[after] in ",;:，；：、)]}）」』】》”" or text[after] in _MARKS:
+            return False
+        next_at = _NEXT.match(text, after).end()  # type: ignore[union-attr]  # matches anything
+        first = text[next_at : next_at + 1]
+        if any(mark in run for mark in _FULL_WIDTH):
+            return self._ends_without_case(at, end, run, after)
+        if first.isalpha() and not first.isupper() and not first.islower():
+            return self._ends_before_caseless(at, end, run, after)
+        lower = first.islower() and not self._is_mixed_case(next_at)
+        if run[0] in _STRONG or any(mark in run for mark in _STRONG):
+            ends = self._strong_ends(at, end, run, next_at, lower)
+        elif run[0] in "…‥" or run.startswith(("..", ". .")):
+            word = self._word_before(at).lower()
+            ends = not lower and not first.isdigit() and word not in self._words.unfinished
+        else:
+            ends = self._point_ends(at, next_at, lower, run)
+        return ends and not self._closes_inner_bracket(at, run)
+
+    def _strong_ends(self, at: int, end: int, run: str, next_at: int, lower: bool) -> bool:
+        text = self._text
+        if lower:
+            if not run[-1] in _STRONG:
+                return False
+            return self._is_casual() or self._next_word(next_at) in self._words.casual_first
+        word = self._word_before(at)
+        if word in _NAMES_WITH_MARKS:
+            return self._next_word(next_at) in self._words.first
+        return not (run[-1] in "\"'”’" and self._says_who_speaks(next_at))
+
+    def _says_who_speaks(self, at: int) -> bool:
+        """Return whether something like "Tom said" or "I asked" follows a quotation."""
+        words = self._text[at : at + 60].split(maxsplit=3)[:3]
+        return any(
+            word.strip(".,;:") in self._words.speech_verbs
+            for word in words[1:]
+            if words[0][0].isupper()
+        )
+
+    def _point_ends(self, at: int, next_at: int, lower: bool, run: str) -> bool:
+        """Return whether a single point ends the sentence, by the words beside it."""
+        words, text = self._words, self._text
+        word = self._word_before(at)
+        if self._is_list_marker(at, word, run):
+            return False
+        first = text[next_at : next_at + 1]
+        initials = _INITIALS.search(text, max(self._start, at - 20), at)
+        kind = self._kind(re.sub(r"[\s]", "", initials[0]) if initials else word, word)
+        if lower:
+            if kind or (len(word) < 2 and not word.isdigit()):
+                return False
+            return self._is_casual() or (
+                self._next_word(next_at) in words.casual_first and len(word) > 2
+            )
+        if kind == "never":
+            return False
+        following = self._next_word(next_at)
+        if kind == "number":
+            return not (first.isdigit() or first in "§#" or len(following) == 1 and following != "i")
+        if first.isdigit():
+            if word.isdigit() and len(word) in (1, 2, 4) and _SHORT_NUMBER_NEXT.match(text, next_at):
+                return False
+            return kind != "maybe" and not _DATE.search(text, max(self._start, at - 14), at)
+        if kind == "maybe":
+            return following in words.first and not self._is_initial(next_at)
+        if word[:1].isdigit() and words.after_ordinals and _NUMBER.fullmatch(word):
+            return not self._is_ordinal(at - len(word), following)
+        if words.after_ordinals and _ROMAN.fullmatch(word):
+            return following in words.first
+        return True
+
+    def _kind(self, whole: str, word: str) -> str:
+        """Return what sort of abbreviation a word before a point is, or nothing."""
+        words = self._words
+        if len(whole) > 1:
+            whole = whole if whole.lower() not in ("i.e", "e.g") else whole.lower()
+        for candidate in (whole, whole.lower()) if len(whole) > 1 else (whole,):
+            for name, listed in (
+                ("never", words.never_last),
+                ("number", words.before_numbers),
+                ("maybe", words.may_be_last),
+                ("last", words.last),
+            ):
+                if candidate in listed:
+                    return name
+        if whole != word and len(whole) > 1:
+            return "maybe"  # J. R. R., U.N.
+        part = re.split(r"[-–/.]", word)[-1]
+        if len(part) == 1 and part.isalpha() and (len(word) == 1 or "." in word):
+            return "" if self._is_lettered(word) else "maybe"
+        if any(word.endswith(ending) for ending in words.endings):
+            return "maybe"
+        if part != word and part and self._kind(part, part) in ("never", "number", "maybe"):
+            return self._kind(part, part)
+        if _NO_VOWELS.fullmatch(word) and not word.isupper() and word.lower() not in _UNITS:
+            return "maybe"
+        return ""
+
+    def _is_lettered(self, word: str) -> bool:
+        """Return whether a capital is no initial, but the name of a thing: Plan B."""
+        before = self._text[max(self._start, self._last_word_at - 25) : self._last_word_at].split()
+        return bool(before) and before[-1].lower() in self._words.lettered
+
+    def _is_ordinal(self, at: int, following: str) -> bool:
+        """Return whether the number at `at` with its point is an ordinal, as in German."""
+        words = self._words
+        if following in words.after_ordinals:
+            return True
+        if following in words.first:
+            return False
+        before = self._text[max(self._start, at - 25) : at].split()
+        return bool(before) and before[-1].lower() in words.before_ordinals
+
+    # --- scripts without capitals ---
+
+    def _ends_before_caseless(self, at: int, end: int, run: str, after: int) -> bool:
+        """Decide where a letter without case follows, after marks that are not of full width."""
+        text = self._text
+        if run[0] in "…‥" or run.startswith(".."):
+            word = self._word_before(at)
+            if not (_KOREAN_FINAL.search(word) or _JAPANESE_FINAL.search(word)):
+                return False
+        elif run[0] == ".":
+            word = self._word_before(at)
+            if self._is_list_marker(at, word, run):
+                return False
+            if word.isascii() and word:
+                if word[-1].isdigit():
+                    if _DATE.search(text, max(self._start, at - 14), at):
+                        return False
                 else:
-                    yield from self._cut_characters(words)
+                    kind = self._kind(word, word)
+                    if kind == "never":
+                        return False
+                    if len(word) == 1 and word.isupper():
+                        previous = text[max(self._start, at - 4) : at - 1].rstrip()
+                        if not previous or previous.endswith("."):
+                            return False
+                    elif kind == "maybe" and self._next_word(after) not in self._words.first:
+                        return False
+        return self._ends_without_case(at, end, run, after)
 
-    def _merge(self, parts: Sequence[str]) -> list[tuple[str, bool]]:
-        """Put neighbours together again while they fit; say of each result whether it fits."""
-        merged: list[list[str]] = []
-        room = 0
-        for part, pieces in zip(parts, self._pieces(parts), strict=True):
-            if merged and pieces <= room:
-                merged[-1].append(part)
-                room -= pieces
-            else:
-                merged.append([part])
-                room = self._limit - pieces
-        return self.check_fit([" ".join(some) for some in merged])
+    def _ends_without_case(self, at: int, end: int, run: str, after: int) -> bool:
+        """Decide by quotation marks, brackets and what goes on after them."""
+        text = self._text
+        if self._word_before(at) in _NAMES_WITH_MARKS:
+            return False
+        directly = after == end
+        last = max(map(run.rfind, _MARKS)) + 1
+        closers = [one for one in run[last:] if one in _OPENER]
+        if closers:
+            if _KOREAN_QUOTING.match(text, end) or (directly and _HANGUL.match(text, after)):
+                return False
+            if directly and _JAPANESE_PARTICLE.match(text, after):
+                return False
+            if directly and closers[0] in "”’」』\"" and _CHINESE_GOING_ON.match(text, after):
+                return False
+            return not self._opens_inside(closers[0], at)
+        if directly and run[-1] in "？?！!" and _JAPANESE_QUOTING.match(text, after):
+            return False
+        if run[-1] in "?!" and _KOREAN_QUOTING.match(text, after) and directly:
+            return False
+        return not self._is_inside_quotation_that_goes_on(at + last, end)
 
-    def _pieces(self, texts: Sequence[str]) -> list[int]:
-        """Count each text's pieces; what is too long for its length alone has one more than fit."""
-        known = dict.fromkeys(text for text in texts if len(text) <= self._most)
-        counted = dict(zip(known, self._count(list(known)), strict=True)) if known else {}
-        return [counted.get(text, self._limit + 1) for text in texts]
+    def _opens_inside(self, closer: str, at: int) -> bool:
+        """Return whether what closes here opened in the midst of the sentence, with no colon."""
+        text = self._text
+        opened = text.rfind(_OPENER[closer], max(self._start, at - _WINDOW), at)
+        if opened <= self._start:
+            return False
+        return text[max(0, opened - 2) : opened].rstrip()[-1:] not in tuple(",:：，—–" + _MARKS)
 
-    def _cut_characters(self, text: str) -> list[str]:
-        # Byte fallback makes up to four pieces of a character, and one more for the space before.
-        size = max(1, (self._limit - 1) // 4)
-        return [text[i : i + size] for i in range(0, len(text), size)]
+    def _is_inside_quotation_that_goes_on(self, at: int, end: int) -> bool:
+        """Return whether a Korean or Japanese quotation is open and its sentence goes on after it."""
+        text = self._text
+        low = max(self._start, at - _WINDOW)
+        for opener, closer in ("「」", "『』", "“”", "‘’"):
+            opened = text.rfind(opener, low, at)
+            if opened >= 0 and text.rfind(closer, opened, at) < 0:
+                return self._goes_on_after(opened, text.find(closer, end, end + _WINDOW), "")
+        self._quotes += text.count('"', self._quotes_counted, at)
+        self._quotes_counted = at
+        if self._quotes % 2:
+            opened = text.rfind('"', low, at)
+            if opened >= 0:
+                return self._goes_on_after(opened, text.find('"', end, end + _WINDOW), "")
+        return False
 
+    def _goes_on_after(self, opened: int, closed: int, _: str) -> bool:
+        text = self._text
+        if closed < 0:
+            return False
+        follows = closed + 1
+        if _KOREAN_QUOTING.match(text, follows) or _HANGUL.match(text, follows):
+            return True
+        return bool(_JAPANESE_PARTICLE.match(text, follows))
 
-def _cut(text: str, boundary: re.Pattern[str]) -> list[str]:
-    """Return the parts between boundaries; what closes a quote or bracket stays with it."""
-    parts, start = [], 0
-    for match in boundary.finditer(text):
-        end = match.start() + len(match.group().rstrip())
-        parts.append(text[start:end].strip())
-        start = match.end()
-    parts.append(text[start:].strip())
-    return list(filter(None, parts))
+    # --- looking around ---
+
+    def _is_list_marker(self, at: int, word: str, run: str) -> bool:
+        """Return whether the sentence so far is something like "1." or "b."."""
+        at_start = at - len(word) <= self._start + 1
+        return at_start and run == "." and _LIST_MARKER.fullmatch(word) is not None
+
+    def _closes_inner_bracket(self, at: int, run: str) -> bool:
+        closer = next((one for one in run if one in ")]）"), "")
+        return bool(closer) and "[" not in run and self._opens_inside(closer, at)
+
+    def _word_before(self, at: int) -> str:
+        """Return the characters before a mark back to a space, without what opens before them."""
+        piece = self._text[max(self._start, at - 40) : at]
+        word = piece.rsplit(None, 1)[-1] if piece and not piece[-1].isspace() else ""
+        word = word.lstrip(_OPENING)
+        if elided := _ELIDED.match(word):
+            word = word[elided.end() :]
+        self._last_word_at = at - len(word)
+        return word
+
+    def _next_word(self, at: int) -> str:
+        found = _WORD.match(self._text, at, at + 30)
+        return found[0].lower().replace("’", "'") if found else ""
+
+    def _is_initial(self, at: int) -> bool:
+        return self._text[at + 1 : at + 2] == "."
+
+    def _is_mixed_case(self, at: int) -> bool:
+        """Return whether a word such as iPhone or eBay stands here."""
+        found = _WORD.match(self._text, at, at + 30)
+        return found is not None and not found[0].islower()
+
+    def _is_casual(self) -> bool:
+        """Return whether the whole text was written without capitals at its sentences' beginnings."""
+        if self._casual is None:
+            letter = re.search(r"[^\W\d_]", self._text)
+            self._casual = (
+                letter is not None
+                and letter[0].islower()
+                and not _CASUAL_AND_CAPITAL.search(self._text)
+            )
+        return self._casual
