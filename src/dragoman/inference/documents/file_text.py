@@ -1,0 +1,90 @@
+"""Files that are text: how their bytes are decoded, and how parts of them are replaced."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from dragoman.errors import DataError
+from dragoman.inference.documents.document import DocumentTooLargeError
+
+_BYTE_ORDER_MARKS: Final = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32-le"),  # before UTF-16, whose mark it begins with
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FileText:
+    """Hold the text of a file, and how it was encoded."""
+
+    text: str
+    encoding: str
+    byte_order_mark: bytes = b""
+
+    def encode(self, text: str) -> bytes:
+        """Return another text as the file would hold it."""
+        try:
+            return self.byte_order_mark + text.encode(self.encoding)
+        except UnicodeEncodeError:
+            return text.encode("utf-8")
+
+
+def decode_file(content: bytes, *, max_bytes: int, encoding: str = "utf-8") -> FileText:
+    """Return a file's text; without a byte order mark it is in the given encoding.
+
+    Raise DataError for what is no text, and DocumentTooLargeError for more than `max_bytes`.
+    """
+    if len(content) > max_bytes:
+        raise DocumentTooLargeError(f"the file has more than {max_bytes} bytes")
+    mark, encoding = next(
+        (one for one in _BYTE_ORDER_MARKS if content.startswith(one[0])), (b"", encoding)
+    )
+    try:
+        text = content[len(mark) :].decode(encoding)
+    except UnicodeDecodeError as error:
+        name = "UTF-8" if encoding == "utf-8" else encoding
+        place = len(mark) + error.start
+        advice = "" if mark else "; save it as UTF-8, e.g. iconv -f latin1 -t utf-8 FILE > fixed"
+        raise DataError(f"the file is not {name} (byte {place}){advice}") from None
+    if "\0" in text:
+        place = len(text[: text.index("\0")].encode(encoding))
+        raise DataError(f"the file is no text: it has a NUL byte (byte {len(mark) + place})")
+    return FileText(text, encoding, mark)
+
+
+def replace_spans(text: str, replacements: Iterable[tuple[int, int, str]]) -> str:
+    """Return a text with other strings in place of the characters from each start to each end.
+
+    The spans are in order and apart.
+    """
+    parts, done = [], 0
+    for start, end, new in replacements:
+        assert done <= start <= end
+        parts += [text[done:start], new]
+        done = end
+    return "".join([*parts, text[done:]])
+
+
+def line_ends(text: str) -> str:
+    """Return how most of a text's lines end."""
+    crlf = text.count("\r\n")
+    lf = text.count("\n") - crlf
+    if crlf > lf:
+        return "\r\n"
+    return "\r" if not lf and text.count("\r") else "\n"
+
+
+def has_letters(text: str) -> bool:
+    """Return whether there is anything to translate in a text."""
+    return any(map(str.isalpha, text))
+
+
+def list_some(names: Sequence[str], most: int = 12) -> str:
+    """Return names as a message lists them."""
+    return ", ".join(names[:most]) + (" …" if len(names) > most else "")
