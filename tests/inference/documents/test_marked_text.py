@@ -1,0 +1,281 @@
+"""Marks end on the words that are aligned with theirs, each once, and none cross."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman.inference.documents.document import Mark, Unit
+from dragoman.inference.documents.marked_text import (
+    UnitTexts,
+    nest_marks,
+    project_marks,
+    translate_units,
+)
+from dragoman.inference.translation_types import Translation
+
+_TAG = re.compile(r"<(/?)(\w+)(/?)>")
+
+
+def read(text: str) -> tuple[Unit, list[str]]:
+    """Read <b>, </b> and <br/> as marks; the names are by key."""
+    names: list[str] = []
+    marks: list[list[int]] = []
+    still_open: list[int] = []
+    plain, done = "", 0
+    for match in _TAG.finditer(text):
+        plain += text[done : match.start()]
+        done = match.end()
+        if match[1]:
+            marks[still_open.pop()][1] = len(plain)
+            continue
+        names.append(match[2])
+        marks.append([len(plain), len(plain)])
+        if not match[3]:
+            still_open.append(len(marks) - 1)
+    plain += text[done:]
+    return Unit(plain, tuple(Mark(*span, key) for key, span in enumerate(marks))), names
+
+
+def write(unit: Unit, names: list[str]) -> str:
+    """Write marks as tags; one on a break or a placeholder is a tag around it."""
+    out: list[str] = []
+
+    def add(node, start: int) -> int:  # type: ignore[no-untyped-def]
+        for child in node.children:
+            out.append(unit.text[start : child.mark.start])
+            name = names[child.mark.key]
+            if child.mark.start == child.mark.end and not child.children:
+                out.append(f"<{name}/>")
+                start = child.mark.end
+                continue
+            out.append(f"<{name}>")
+            start = add(child, child.mark.start)
+            out.append(unit.text[start : child.mark.end] + f"</{name}>")
+            start = child.mark.end
+        return start
+
+    end = add(nest_marks(unit), 0)
+    return "".join(out) + unit.text[end:]
+
+
+def pairs(alignment: str) -> list[tuple[int, int]]:
+    return [(int(s), int(t)) for s, t in (pair.split("-") for pair in alignment.split())]
+
+
+@pytest.mark.parametrize(
+    ("source", "translation", "alignment", "expected"),
+    [
+        # The word order changes, and the mark goes with its word.
+        (
+            "Ich habe das <b>Haus</b> gesehen.",
+            "I have seen the house.",
+            "0-0 1-1 4-2 2-3 3-4",
+            "I have seen the <b>house</b>.",
+        ),
+        ("Hello, <b>world</b>.", "Hallo, Welt.", "0-0 1-1", "Hallo, <b>Welt</b>."),
+        ("Hello, <b>world.</b>", "Hallo, Welt.", "0-0 1-1", "Hallo, <b>Welt.</b>"),
+        ("<b>Hello,</b> world.", "Hallo, Welt.", "0-0 1-1", "<b>Hallo,</b> Welt."),
+        ("<b>Hello</b>, world.", "Hallo, Welt.", "0-0 1-1", "<b>Hallo</b>, Welt."),
+        # Of words that are apart the mark takes those that are most.
+        (
+            "He <b>called</b> her up yesterday.",
+            "Gestern rief er sie an.",
+            "0-2 1-1 2-3 3-4 4-0",
+            "Gestern <b>rief</b> er sie an.",
+        ),
+        (
+            "see <a>the big house</a> now",
+            "jetzt das große Haus sehen",
+            "0-4 1-1 2-2 3-3 4-0",
+            "jetzt <a>das große Haus</a> sehen",
+        ),
+        # Marks in marks.
+        (
+            "a <a>red <b>car</b></a> here",
+            "hier ein Auto, rot",
+            "0-1 1-3 2-2 3-0",
+            "hier ein <a><b>Auto</b>, rot</a>",
+        ),
+        (
+            "<a>one <b>two</b> three</a>",
+            "eins zwei drei",
+            "0-0 1-1 2-2",
+            "<a>eins <b>zwei</b> drei</a>",
+        ),
+        ("<b><i>one two</i></b>", "eins zwei drei", "", "<b><i>eins zwei drei</i></b>"),
+        # Siblings that trade places.
+        (
+            "<b>one</b> <i>two</i> three",
+            "zwei eins drei",
+            "0-1 1-0 2-2",
+            "<i>zwei</i> <b>eins</b> drei",
+        ),
+        # What is empty stays at its word, or at its sentence's end.
+        ("One<n/> two.", "Zwei eins.", "0-1 1-0", "Zwei eins<n/>."),
+        ("The first.<n/> A second.", "Das Erste. Ein Zweites.", "", "Das Erste.<n/> Ein Zweites."),
+        ("Only this.<n/>", "Nur dies.", "0-0 1-1", "Nur dies.<n/>"),
+        ("<n/>Only this.", "Nur dies.", "0-0 1-1", "<n/>Nur dies."),
+        ("see <n/>here now", "jetzt hier sehen", "0-2 1-1 2-0", "jetzt <n/>hier sehen"),
+        # Brackets and quotes.
+        (
+            "the <b>house (big)</b>.",
+            "das Haus (groß).",
+            "0-0 1-1 2-2",
+            "das <b>Haus (groß)</b>.",
+        ),
+        ('He said "<b>no</b>".', "Er sagte „nein“.", "0-0 1-1 2-2", "Er sagte „<b>nein</b>“."),
+        # Parts of words.
+        ("20 m<u>2</u> large", "20 m2 groß", "0-0 1-1 2-2", "20 m<u>2</u> groß"),
+        ("H<u>2</u>O is water", "Wasser ist H2O", "0-2 1-1 2-0", "Wasser ist H<u>2</u>O"),
+        ("<d>O</d>nce upon", "Es war", "0-0 1-1", "<d>E</d>s war"),
+        ("un<i>believ</i>able thing", "unglaubliche Sache", "0-0 1-1", "<i>unglaubliche</i> Sache"),
+        # Names and numbers are where they are, whatever the alignment says.
+        (
+            "ask <b>Peter</b> about 3 things",
+            "frag nach 3 Dingen den Peter",
+            "0-0 1-1 2-1 3-2 4-3",
+            "frag nach 3 Dingen den <b>Peter</b>",
+        ),
+        # Korean: the particle after a name is no part of it, the full stop never is.
+        ("<b>Dragoman</b> is.", "Dragoman은 있다.", "0-0 1-1", "<b>Dragoman</b>은 있다."),
+        ("Hello <b>world</b>.", "안녕 세계.", "0-0 1-1", "안녕 <b>세계</b>."),
+        # Chinese and Japanese have no spaces: by place.
+        ("I <b>love</b> you.", "我爱你。", "0-0 1-0 2-0", "我<b>爱</b>你。"),
+        ("<b>I love you.</b> Go.", "我爱你。走吧。", "0-0 1-0 2-0 3-0", "<b>我爱你。</b>走吧。"),
+        ("go to <b>Tokyo</b>", "東京へ行く", "0-0 1-0 2-0", "東京へ<b>行く</b>"),
+        ("我<b>爱</b>你。", "I love you.", "0-0 0-1 0-2", "I <b>love</b> you."),
+        # No alignment: by place, whole words.
+        ("aaa <b>bbb</b> ccc", "xxx yyy zzz", "", "xxx <b>yyy</b> zzz"),
+        ("aaa bbb <b>ccc</b>.", "xxx yyy zzz.", "", "xxx yyy <b>zzz</b>."),
+        # Fewer words than marks: each is there.
+        ("<b>one</b> <i>two</i>", "eins", "0-0 1-0", "<b><i>eins</i></b>"),
+        # Punctuation with a mark of its own.
+        ("one<b>!</b> two", "eins! zwei", "0-0 1-1", "eins<b>!</b> zwei"),
+        ("one<b>!</b> two", "eins, zwei", "0-0 1-1", "eins<b/>, zwei"),
+        # Placeholders.
+        ("Run <c>{1}</c> now.", "Jetzt {1} tun.", "0-2 1-1 2-0", "Jetzt <c>{1}</c> tun."),
+        ("Run <c>{1}</c> now.", "Jetzt { 1 } ausführen.", "", "Jetzt <c>{1}</c> ausführen."),
+        ("Run <c>{1}</c> now.", "Jetzt {1} {1} ausführen.", "", "Jetzt <c>{1}</c> ausführen."),
+        ("Run <c>{1}</c> now.", "Jetzt ausführen.", "0-1 1-1 2-0", "Jetzt <c>{1}</c> ausführen."),
+        ("Run <b>all <c>{1}</c></b> now.", "Jetzt {1} alle tun.", "0-3 1-2 2-1 3-0",
+         "Jetzt <b><c>{1}</c> alle</b> tun."),
+        # Line breaks.
+        ("one<r>\n</r>two", "eins\nzwei", "0-0 1-1", "eins<r>\n</r>zwei"),
+        ("one two<r>\n</r>three four", "eins zwei drei vier", "0-0 1-1 2-2 3-3",
+         "eins zwei<r>\n</r>drei vier"),
+        ("one<r>\t</r>two", "eins\nzwei", "0-0 1-1", "eins<r>\t</r>zwei"),
+        ("one two<r>\n</r>three", "我爱你好", "0-0 1-0 2-0", "我爱<r>\n</r>你好"),
+        ("a<r>\n</r>b<s>\n</s>c", "x y z", "0-0 1-1 2-2", "x<r>\n</r>y<s>\n</s>z"),
+    ],
+)  # fmt: skip
+def test_marks_end_on_the_words_that_are_aligned(
+    source: str, translation: str, alignment: str, expected: str
+) -> None:
+    unit, names = read(source)
+    assert write(project_marks(unit, translation, pairs(alignment)), names) == expected
+
+
+_WORDS = st.sampled_from(
+    ["ein", "Haus", "2", "(gut)", "ist,", "“ja”", "我爱你。", "집을", "{1}", "–", "\n", "Peter."]
+)
+
+
+@st.composite
+def units(draw: st.DrawFn) -> Unit:
+    text = " ".join(draw(st.lists(_WORDS, min_size=1, max_size=8)))
+    marks: list[Mark] = []
+
+    def add(low: int, high: int, depth: int) -> None:
+        for _ in range(draw(st.integers(0, 2))):
+            start = draw(st.integers(low, high))
+            end = draw(st.integers(start, high))
+            marks.append(Mark(start, end, len(marks)))
+            if depth and end > start:
+                add(start, end, depth - 1)
+            low = end
+
+    add(0, len(text), 2)
+    return Unit(text, tuple(marks))
+
+
+@given(
+    units(),
+    st.lists(_WORDS, max_size=8).map(" ".join),
+    st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=12),
+)
+def test_whatever_comes_each_mark_is_there_once_and_none_cross(
+    unit: Unit, translation: str, alignment: list[tuple[int, int]]
+) -> None:
+    found = project_marks(unit, translation, alignment)
+    assert [mark.key for mark in found.marks] == [mark.key for mark in unit.marks]
+    for mark in found.marks:
+        assert 0 <= mark.start <= mark.end <= len(found.text)
+        for other in found.marks:
+            assert not mark.start < other.start < mark.end < other.end
+    # Nothing is lost but what was there too often, and only breaks and placeholders come.
+    keep = re.compile(r"\{ ?\d ?\}|\s")
+    assert keep.sub("", found.text) == keep.sub("", translation)
+
+
+def shout(texts: list[str], align: bool) -> list[Translation]:
+    return [
+        Translation(
+            text,
+            text.upper(),
+            0.0,
+            (),
+            tuple((i, i) for i in range(len(text.split()))) if align else (),
+        )
+        for text in texts
+    ]
+
+
+def test_texts_are_sent_in_two_lots_each_once() -> None:
+    calls: list[tuple[list[str], bool]] = []
+
+    def translate(texts: list[str], align: bool) -> list[Translation]:
+        calls.append((texts, align))
+        return shout(texts, align)
+
+    marked, names = read("one <b>two</b>")
+    around, _ = read("<b>one</b>")
+    given_units = [Unit("one"), marked, Unit(" one "), around, Unit("3.14"), marked, Unit("two")]
+    found = translate_units(given_units, translate)
+    assert calls == [(["one", "two"], False), (["one two"], True)]
+    assert [unit.text for unit in found] == [
+        "ONE", "ONE TWO", " ONE ", "ONE", "3.14", "ONE TWO", "TWO",
+    ]  # fmt: skip
+    assert write(found[1], names) == "ONE <b>TWO</b>"
+    assert found[3].marks == around.marks
+
+
+def test_only_marks_between_words_need_an_alignment() -> None:
+    texts = UnitTexts([read(one)[0] for one in ("<b>one two</b>", "<n/>one", "one<n/>", "o<n/>ne")])
+    assert (texts.plain, texts.marked) == (["one two", "one"], ["one"])
+
+
+@pytest.mark.parametrize(
+    ("text", "sent"),
+    [
+        ("  one  ", "one"),
+        ("Donau\xaddampf", "Donaudampf"),
+        ("Name:\tPeter", "Name:\nPeter"),
+        ("Einführung\nTheorie", "Einführung\nTheorie"),
+        ("a sentence,\nwhich goes on", "a sentence, which goes on"),
+        ("10115\nberlin", "10115\nberlin"),
+    ],
+)
+def test_the_translator_gets_words(text: str, sent: str) -> None:
+    assert UnitTexts([Unit(text)]).plain == [sent]
+
+
+def test_no_break_spaces_come_back_between_the_same_words() -> None:
+    (found,) = translate_units(
+        [Unit("es sind 10\xa0km bis B.")],
+        lambda texts, _: [Translation(texts[0], "it is 10 km to B.", 0.0, ())],
+    )
+    assert found.text == "it is 10\xa0km to B."
