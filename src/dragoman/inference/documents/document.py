@@ -22,8 +22,10 @@ class DocumentTooLargeError(DataError):
 class Mark:
     """Say that something holds for the characters from `start` to `end` of a unit's text.
 
-    Marks nest or are apart. One with `start` equal to `end` stands between characters: a line break,
-    an image, a note.
+    Marks nest or are apart; of two that hold for the same characters the outer one comes first. One
+    with `start` equal to `end` stands between characters: an image, a note. One on a placeholder
+    ({1}, {2}, …) or on a line break or tab is on exactly that in a translation, too: what cannot be
+    translated (inline code, a page number) is written where its placeholder comes out.
     """
 
     start: int
