@@ -18,7 +18,7 @@ from dragoman.inference.translation_types import (
 )
 from dragoman.search import Hypothesis
 from dragoman.text.languages import written_without_spaces
-from dragoman.text.sentence_splitting import split_lines
+from dragoman.text.length_limits import split_lines
 from dragoman.text.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
