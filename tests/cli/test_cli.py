@@ -366,7 +366,9 @@ def test_lines_from_stdin_keep_their_order_and_number(
     lines = [b"the old dog sees", b"", b"red cat", b"", b"small tree"]
     text = end.join(lines) + (end if last else b"")
     found = good(command("translate", trained, stdin=text))
-    assert found == "".join(f"{expected[line.decode()]}\n" for line in lines)
+    ends = [end.decode()] * 4 + [end.decode() if last else "\n"]
+    texts = [expected[line.decode()] + one for line, one in zip(lines, ends, strict=True)]
+    assert found == "".join(texts)
 
 
 def test_files_are_translated_one_after_another(

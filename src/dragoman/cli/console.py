@@ -41,9 +41,14 @@ def read_config(
         config = config.updated({"data": {"task": task}}, where="--task")
     config = config.overridden(assignments or ())
     if languages is not None:
-        codes = [code.strip() for code in languages.split(",")]
-        return config.updated({"data": {"languages": codes}}, where="--languages")
+        table = {"languages": parse_languages(languages)}
+        return config.updated({"data": table}, where="--languages")
     return dataclasses.replace(config, data=fill_in_languages(config.data, files))
+
+
+def parse_languages(text: str) -> list[str]:
+    """Return the codes that --languages gives."""
+    return [code.strip() for code in text.split(",")]
 
 
 def message_printer(quiet: bool) -> Callable[[str], None]:
@@ -117,6 +122,63 @@ def progress_counter(what: str = "pairs") -> Iterator[Any]:
     yield progress
     if terminal and shown:
         print("\r\x1b[K", end="", file=sys.stderr)
+
+
+class TranslationProgress:
+    """Show on a terminal how much of a text is translated, how fast, and how long the rest takes.
+
+    Nothing is shown where the translation itself appears on the terminal.
+    """
+
+    def __init__(self, files: Sequence[Path]) -> None:
+        """Count the lines of files that can be counted quickly, to know how many there are."""
+        self.lines = 0
+        """So many lines are translated."""
+        self._shown = sys.stderr.isatty() and not sys.stdout.isatty()
+        self._total = _count_lines(files) if files else None
+        self._begin = time.monotonic()
+        self._last = 0.0
+
+    def __enter__(self) -> TranslationProgress:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._shown and self._last:
+            print("\r\x1b[K", end="", file=sys.stderr)
+
+    def add(self, source: str) -> None:
+        """Note that a text is translated, which may have several lines."""
+        self.lines += max(1, source.count("\n"))
+        now = time.monotonic()
+        if self._shown and now - self._last >= 0.2:
+            self._last = now
+            print(f"\r{self._line(now - self._begin)}\x1b[K", end="", file=sys.stderr, flush=True)
+
+    def describe(self) -> str:
+        """Return how far it came, in words."""
+        of = f" of {self._total:,}" if self._total else ""
+        return f"{self.lines:,}{of} line{'s' if (self._total or self.lines) != 1 else ''}"
+
+    def _line(self, seconds: float) -> str:
+        speed = self.lines / max(seconds, 1e-3)
+        left = ""
+        if self._total and speed:
+            minutes, rest = divmod(int((self._total - self.lines) / speed), 60)
+            left = f", {minutes}:{rest:02} left"
+        return f"{self.describe()}, {speed:,.0f} a second{left}"
+
+
+def _count_lines(files: Sequence[Path]) -> int | None:
+    """Return how many lines plain files have together; None if one is not plain, or is large."""
+    total = 0
+    for file in files:
+        if not file.is_file() or file.suffix in (".gz", ".bz2", ".xz", ".zst"):
+            return None
+        if file.stat().st_size > 1 << 28:
+            return None
+        with file.open("rb") as opened:
+            total += sum(chunk.count(b"\n") for chunk in iter(lambda: opened.read(1 << 20), b""))
+    return total
 
 
 def print_result(what: object) -> None:

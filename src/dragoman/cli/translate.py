@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, Final, TextIO
 
 import typer
 
 from dragoman.cli.console import (
+    TranslationProgress,
     load_translator,
     print_message,
     print_result,
@@ -20,17 +23,63 @@ from dragoman.cli.console import (
     read_lines,
 )
 from dragoman.cli.options import Device, Json, Model, Precision, Shortlist, Window, With
-from dragoman.errors import ConfigError, DataError, ModelError
+from dragoman.errors import ConfigError, DataError, DragomanError, ModelError
 
 if TYPE_CHECKING:
-    from dragoman.inference import Translator
+    from dragoman.inference import Translation, Translator
+    from dragoman.inference.translation_memory import TranslationMemory
     from dragoman.search import SamplingOptions
+
+LIKE_A_FILE: Final = re.compile(r"\S*(?:[/\\]\S*|\w\.\w{1,5})")
+"""A word that looks like the name of a file: it has a slash or an extension."""
+LINES_OF_A_BLOCK: Final = 200
+"""Lines that no blank line divides are translated so many at a time."""
 
 
 def translate(
     model: Model,
-    files: Annotated[
-        list[Path] | None, typer.Argument(help="Text, a sentence a line; default: stdin.")
+    inputs: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[FILES]...",
+            help="Text or documents, directories of them, or the text itself; default: stdin.",
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", metavar="FILE|DIR", help="Where the translation goes."),
+    ] = None,
+    lines: Annotated[
+        bool, typer.Option("--lines", help="Each line is one sentence; none is joined or split.")
+    ] = False,
+    protect: Annotated[
+        bool,
+        typer.Option(help="Keep numbers, URLs, addresses, tags, placeholders, unknown characters."),
+    ] = True,
+    raw: Annotated[
+        bool, typer.Option("--raw", help="Print what search finds for each line, unchecked.")
+    ] = False,
+    column: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="A column of a table, or a field of JSON lines; again."),
+    ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Overwrite translated files that exist.")
+    ] = False,
+    memory: Annotated[
+        Path | None,
+        typer.Option(metavar="TMX", help="A translation memory; new sentences are added to it."),
+    ] = None,
+    glossary: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Terms and translations, .tsv or .csv.")
+    ] = None,
+    report: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write what was found wrong, as JSON; - is stderr."),
+    ] = None,
+    flag_below: Annotated[
+        float | None,
+        typer.Option(min=0.0, max=1.0, help="Name the lines with less confidence than this."),
     ] = None,
     with_: With = None,
     beam: Annotated[int | None, typer.Option(help="Hypotheses kept; 1 is greedy.")] = None,
@@ -42,6 +91,12 @@ def translate(
     length_penalty: Annotated[float | None, typer.Option(help="GNMT's α.")] = None,
     min_length: Annotated[int | None, typer.Option(help="Fewest pieces.")] = None,
     max_extra: Annotated[int | None, typer.Option(help="Most pieces beyond the source's.")] = None,
+    no_repeat_ngram: Annotated[
+        int | None, typer.Option(metavar="N", help="No N pieces occur twice in a translation.")
+    ] = None,
+    repetition_penalty: Annotated[
+        float | None, typer.Option(help="Above 1: pieces that occurred become less likely.")
+    ] = None,
     prefix: Annotated[str | None, typer.Option(help="How every translation must begin.")] = None,
     must: Annotated[
         list[str] | None,
@@ -51,12 +106,6 @@ def translate(
         list[str] | None,
         typer.Option(metavar="WORDS", help="What none may contain; may be given again."),
     ] = None,
-    glossary: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Terms and translations, .tsv or .csv.")
-    ] = None,
-    protect: Annotated[
-        bool, typer.Option("--protect", help="Keep URLs, addresses, tags and placeholders.")
-    ] = False,
     sample: Annotated[int, typer.Option(help="Draw so many translations of each line.")] = 0,
     temperature: Annotated[float, typer.Option(help="Of sampling; below 1 is less random.")] = 1.0,
     top_k: Annotated[int, typer.Option(help="Sample from the k likeliest pieces.")] = 0,
@@ -70,7 +119,6 @@ def translate(
     engine: Annotated[
         str | None, typer.Option(help="Whole files to --out, in parts that are kept: local, ray.")
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="With --engine: where the results go.")] = None,
     workers: Annotated[int | None, typer.Option(help="With --engine: how many translate.")] = None,
     part: Annotated[int, typer.Option(help="With --engine: lines of a part.")] = 2000,
     window: Window = None,
@@ -88,9 +136,11 @@ def translate(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Translate lines; their order and number are kept.
+    """Translate text, files and directories.
 
-    With --n-best or --sample a line becomes several: its number, score and text between tabs.
+    Text keeps its lines and its layout. Documents (.docx .pptx .odt .epub .html .md .srt .vtt .po
+    .xliff .json .csv …) are written beside the originals. With --n-best or --sample a line becomes
+    several: its number, score and text between tabs.
     """
     options: dict[str, Any] = {
         "beam": beam,
@@ -100,30 +150,44 @@ def translate(
         "length_penalty": length_penalty,
         "min_length": min_length,
         "max_extra": max_extra,
+        "no_repeat_ngram": no_repeat_ngram,
+        "repetition_penalty": repetition_penalty,
         "prefix": prefix,
         "must": must or (),
         "must_not": must_not or (),
+        "lines": lines,
         "protect": protect,
+        "raw": raw,
         "align": align or alignments is not None,
     }
     if glossary is not None:
         from dragoman.inference import Glossary
 
         options["glossary"] = Glossary.read(glossary)
-    if interactive and (files or engine or sample or alignments or as_json):
-        raise ConfigError("-i translates at a prompt; leave out files, --engine, --sample, --json")
+    by_line = raw or as_json or n_best > 1 or bool(sample) or alignments is not None
+    if interactive and (inputs or engine or sample or alignments or as_json or out):
+        raise ConfigError(
+            "-i translates at a prompt; leave out files, --engine, --sample, --json, --out"
+        )
+    texts, files = _sort_inputs(inputs or ())
     if engine is not None:
-        if n_best > 1 or sample or align or alignments:
-            raise ConfigError(
-                "--engine writes a line for a line; leave out --n-best, --sample and alignments"
-            )
-        if precision != "auto" or draft is not None or shortlist:
-            raise ConfigError(
-                "--engine chooses how to compute; leave out --precision, --draft and --shortlist"
-            )
-        translate_files(
+        _refuse_with_engine(
+            {
+                "--n-best": n_best > 1,
+                "--sample": sample > 0,
+                "--align": align,
+                "--alignments": alignments is not None,
+                "--precision": precision != "auto",
+                "--draft": draft is not None,
+                "--shortlist": shortlist,
+                "--memory": memory is not None,
+                "--report": report is not None,
+                "--flag-below": flag_below is not None,
+            }
+        )
+        translate_in_parts(
             [model, *(with_ or ())],
-            files or [],
+            files,
             out,
             engine=engine,
             workers=workers,
@@ -161,21 +225,307 @@ def translate(
             max_extra=max_extra,
             min_length=min_length or 0,
         )
-    lines = read_lines(files or [Path("-")])
-    waits = not files and sys.stdin.isatty()
-    several = n_best > 1 or sample > 1
+    findings = Findings(translator, report, flag_below)
+    with _open_memory(memory, translator) as options["memory"]:
+        if _are_documents(files, out):
+            if by_line or texts:
+                raise ConfigError(
+                    "documents are translated to documents; leave out --json, --n-best, --sample, "
+                    "--alignments and texts beside them"
+                )
+            _translate_documents(translator, files, out, column or (), force, findings, options)
+        elif by_line:
+            _translate_by_line(
+                translator, texts, files, out, alignments, window, as_json, findings, options
+            )
+        else:
+            _translate_text(translator, texts, files, out, window, findings, options)
+    findings.finish()
+
+
+def _sort_inputs(inputs: Sequence[str]) -> tuple[list[str], list[Path]]:
+    """Return which arguments are texts, and which name files or directories.
+
+    What names no file is a text, unless it looks like the name of one.
+    """
+    texts, files = [], []
+    for one in inputs:
+        if one == "-" or _exists(one):
+            files.append(Path(one))
+        elif LIKE_A_FILE.fullmatch(one):
+            raise DataError(f"{one}: no such file")
+        else:
+            texts.append(one)
+    if texts and files:
+        raise ConfigError(f"'{texts[0]}' is not a file; give files, or a text to translate")
+    return [" ".join(texts)] if texts else [], files
+
+
+def _exists(name: str) -> bool:
+    try:
+        return Path(name).exists()
+    except (OSError, ValueError):  # too long for a name, or with a character that none has
+        return False
+
+
+def _refuse_with_engine(given: dict[str, bool]) -> None:
+    if refused := [name for name, used in given.items() if used]:
+        raise ConfigError(
+            f"--engine writes a line for a line and chooses how to compute; leave out {refused[0]}"
+        )
+
+
+def _are_documents(files: Sequence[Path], out: Path | None) -> bool:
+    """Return whether results are written file by file; plain text alone goes to standard output."""
+    from dragoman.inference.documents.formats import MEDIA_TYPES
+
+    extensions = {file.suffix[1:].lower() for file in files}
+    if any(file.is_dir() for file in files) or extensions & set(MEDIA_TYPES) - {"txt"}:
+        return True
+    into_directory = out is not None and (out.is_dir() or str(out).endswith(("/", "\\")))
+    return bool(files) and into_directory
+
+
+# --- text ---
+
+
+def _translate_text(
+    translator: Translator,
+    texts: list[str],
+    files: list[Path],
+    out: Path | None,
+    window: int | None,
+    findings: Findings,
+    options: dict[str, Any],
+) -> None:
+    """Translate running text as it comes; what is translated when the user stops it is kept."""
+    waits = not files and not texts and sys.stdin.isatty()
+    lines: Iterable[str] = texts or _read_with_ends(files or [Path("-")])
+    blocks = lines if waits or options["lines"] else _join_blocks(lines)
+    progress = TranslationProgress(files)
+    ended = True
+    try:
+        with _open_output(out) as file, progress:
+            for found in translator.translate_lines(
+                blocks, window=1 if waits else window, **options
+            ):
+                findings.add(found, progress.lines + 1)
+                progress.add(found.source)
+                file.write(found.text)
+                ended = found.text.endswith("\n")
+                if file.isatty():
+                    file.flush()
+            if not ended:  # the text of an argument
+                file.write("\n")
+    except KeyboardInterrupt:
+        print_message(f"stopped after {progress.describe()}{'' if out is None else f', in {out}'}")
+        raise
+
+
+def _read_with_ends(files: Sequence[Path]) -> Iterator[str]:
+    from dragoman.data.readers.parallel import open_text
+
+    for file in files:
+        line = "\n"
+        for line in open_text(file, keep_ends=True):
+            if line.endswith("\n"):
+                yield line
+        if not line.endswith("\n"):
+            yield f"{line}\n"
+
+
+def _join_blocks(lines: Iterable[str]) -> Iterator[str]:
+    """Yield lines that may belong together as one text: up to a blank line, and at most a page."""
+    block: list[str] = []
+    try:
+        for line in lines:
+            block.append(line)
+            if not line.strip() or len(block) >= LINES_OF_A_BLOCK:
+                yield "".join(block)
+                block = []
+    except DragomanError:  # what was read before the fault is translated
+        yield "".join(block)
+        raise
+    if block:
+        yield "".join(block)
+
+
+def _translate_by_line(
+    translator: Translator,
+    texts: list[str],
+    files: list[Path],
+    out: Path | None,
+    alignments: Path | None,
+    window: int | None,
+    as_json: bool,
+    findings: Findings,
+    options: dict[str, Any],
+) -> None:
+    """Translate each line by itself, and print its translations with what belongs to them."""
+    lines = texts or read_lines(files or [Path("-")])
+    waits = not files and not texts and sys.stdin.isatty()
     found = translator.translate_lines(lines, window=1 if waits else window, **options)
-    with _written(alignments) as file:
+    several = options["n_best"] > 1 or "sampling" in options
+    with _open_output(out) as output, _open_output(alignments) as pairs:
         for number, translation in enumerate(found, 1):
+            findings.add(translation, number)
+            ranked = (translation, *translation.alternatives)
             if as_json:
-                print_result(json.dumps(translation.to_dict(), ensure_ascii=False))
+                table = translation.to_dict() | findings.flag(translation)
+                print(json.dumps(table, ensure_ascii=False), file=output)
             elif several:
-                for one in (translation, *translation.alternatives):
-                    print_result(f"{number}\t{one.score:.4f}\t{one.text}")
+                for one in ranked:
+                    print(f"{number}\t{one.score:.4f}\t{one.text}", file=output)
             else:
-                print_result(translation.text)
-            if file is not None:
-                file.write(f"{translation.pharaoh}\n")
+                print(translation.text, file=output)
+            if output.isatty():
+                output.flush()
+            if alignments is not None:
+                pairs.write(f"{translation.pharaoh}\n")
+
+
+# --- documents ---
+
+
+def _translate_documents(
+    translator: Translator,
+    files: list[Path],
+    out: Path | None,
+    columns: Sequence[str],
+    force: bool,
+    findings: Findings,
+    options: dict[str, Any],
+) -> None:
+    """Translate documents to documents; print the path of each result."""
+    from dragoman.workflows.translate_files import translate_files
+
+    failed = 0
+    try:
+        with progress_counter("texts") as progress:
+            for done in translate_files(
+                translator, files, out, columns=columns, force=force, progress=progress, **options
+            ):
+                for found in done.translations:
+                    findings.add(found, where=done.source)
+                if done.error:
+                    failed += 1
+                    print_message(done.error)
+                elif done.result is not None:
+                    print_result(str(done.result))
+    except KeyboardInterrupt:
+        print_message("stopped; the files named above are complete")
+        raise
+    if failed:
+        raise typer.Exit(2)
+
+
+# --- what was found wrong ---
+
+
+class Findings:
+    """Count what was found wrong with translations, and tell the user what matters."""
+
+    def __init__(
+        self, translator: Translator, report: Path | None, flag_below: float | None
+    ) -> None:
+        self._languages = translator.config.data.languages
+        self._report, self._flag_below = report, flag_below
+        self._counts: Counter[tuple[str, bool]] = Counter()
+        self._details: list[dict[str, Any]] = []
+        self._texts = self._flagged = 0
+        self._foreign: set[str] = set()
+
+    def add(self, found: Translation, line: int | None = None, where: Path | None = None) -> None:
+        """Note a translation that began on this line of the input, or stood in this file."""
+        self._texts += 1
+        place = f"{where}" if where is not None else f"line {line}"
+        for issue in found.issues:
+            self._counts[issue.kind, issue.repaired] += 1
+            if self._report is not None:
+                self._details.append({"where": place, **issue.to_dict()})
+            if issue.kind == "language" and issue.detail not in self._foreign:
+                self._foreign.add(issue.detail)
+                print_message(f"{place}: {self._describe_language(issue.detail)}")
+        if self.flag(found):
+            self._flagged += 1
+            print_message(f"{place}: confidence {found.confidence:.2f}: {_shorten(found.text)}")
+
+    def flag(self, found: Translation) -> dict[str, bool]:
+        """Return what JSON says of a translation with little confidence."""
+        if self._flag_below is None or found.confidence is None:
+            return {}
+        return {"flagged": True} if found.confidence < self._flag_below else {}
+
+    def finish(self) -> None:
+        """Write the report, and say what could not be mended."""
+        lost = self._counts["item", False]
+        if lost:
+            some = "1 number or other item" if lost == 1 else f"{lost:,} numbers or other items"
+            print_message(f"{some} may not have come through; --report FILE names them")
+        if self._report is None:
+            return
+        kinds = sorted({kind for kind, _ in self._counts})
+        table = {
+            "texts": self._texts,
+            "flagged": self._flagged,
+            "issues": {
+                kind: {
+                    "found": self._counts[kind, True] + self._counts[kind, False],
+                    "repaired": self._counts[kind, True],
+                }
+                for kind in kinds
+            },
+            "details": self._details,
+        }
+        text = json.dumps(table, ensure_ascii=False, indent=2)
+        if str(self._report) == "-":
+            print(text, file=sys.stderr)
+        else:
+            with _open_output(self._report) as file:
+                file.write(text + "\n")
+
+    def _describe_language(self, code: str) -> str:
+        from dragoman.text.languages import language_name
+
+        expected = f", and the model translates from {language_name(self._languages[0])}"
+        return f"this seems to be {language_name(code)}{expected if self._languages else ''}"
+
+
+def _shorten(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= 60 else f"{line[:60]}…"
+
+
+@contextmanager
+def _open_memory(path: Path | None, translator: Translator) -> Iterator[TranslationMemory | None]:
+    """Give the translation memory, and write back what was added to it, also when stopped."""
+    if path is None:
+        yield None
+        return
+    from dragoman.inference.translation_memory import TranslationMemory
+
+    source, target = translator.config.data.languages or ("", "")
+    memory = TranslationMemory.open(path, source, target)
+    try:
+        yield memory
+    finally:
+        if memory.added:
+            memory.write(path)
+            print_message(f"{memory.added:,} new translations are in {path}")
+
+
+@contextmanager
+def _open_output(path: Path | None) -> Iterator[TextIO]:
+    """Open a file to write, or give standard output."""
+    if path is None:
+        yield sys.stdout
+        return
+    try:
+        file = path.open("w", encoding="utf-8", newline="")
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be written ({error.strerror or error})") from None
+    with file:
+        yield file
 
 
 def score(
@@ -236,21 +586,7 @@ def _sampling(translator: Translator, *, max_extra: int | None, **options: Any) 
     return SamplingOptions(max_extra=extra, **options)
 
 
-@contextmanager
-def _written(path: Path | None) -> Iterator[TextIO | None]:
-    """Open a file to write, or give None."""
-    if path is None:
-        yield None
-        return
-    try:
-        file = path.open("w", encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be written ({error.strerror or error})") from None
-    with file:
-        yield file
-
-
-def translate_files(
+def translate_in_parts(
     models: list[Path], files: list[Path], out: Path | None, *, as_json: bool, **options: Any
 ) -> None:
     """Translate files and directories to files of the same names, in parts that can be resumed.

@@ -158,8 +158,12 @@ class GlossaryTranslator:
 
         Alternatives that lack one are left out.
         """
-        found = run(requests)
         terms = [self.matches(request.text) for request in requests]
+        requests = [
+            replace(request, align=True) if matches else request
+            for request, matches in zip(requests, terms, strict=True)
+        ]
+        found = run(requests)
         missing = {
             i: wanted
             for i, (one, matches) in enumerate(zip(found, terms, strict=True))

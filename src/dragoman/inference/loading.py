@@ -33,6 +33,11 @@ if TYPE_CHECKING:
 Precision = Literal["auto", "int8", "float32"]
 """A model is computed in these numbers; int8 is for a CPU."""
 
+FIRST_WINDOW: Final = 64
+"""So many lines are translated first, so that there is something to read soon."""
+CHARACTERS_OF_A_LINE: Final = 500
+"""A window of lines that are longer on average than this has fewer of them."""
+
 log = logging.getLogger("dragoman.inference")
 
 
@@ -164,21 +169,21 @@ class Predictor:
     def _windows(self, lines: Iterable[str], count: int | None) -> Iterator[list[str]]:
         """Yield `count` lines at a time, about 500 characters each at most; the last may be empty.
 
-        Without a count there are as many as the engine is used best with. Where a line cannot be
-        read, those before it come first.
+        Without a count the first are few, to come soon, and then ever more, until there are as many
+        as the engine is used best with. Where a line cannot be read, those before it come first.
         """
-        if count is None:
-            count = DEFAULT_WINDOW if self._engine is None else self._engine.window
-        max_size = max(1_000_000, 500 * count)
+        most = DEFAULT_WINDOW if self._engine is None else self._engine.window
+        count, most = (min(FIRST_WINDOW, most), most) if count is None else (count, count)
         waiting: list[str] = []
         size = 0
         try:
             for line in lines:
                 waiting.append(line)
                 size += len(line)
-                if len(waiting) >= count or size > max_size:
+                if len(waiting) >= count or size > CHARACTERS_OF_A_LINE * count:
                     yield waiting
                     waiting, size = [], 0
+                    count = min(2 * count, most)
         except DragomanError:
             yield waiting
             raise

@@ -46,6 +46,8 @@ class Translation:
     """This is the sum of the model's log-probabilities of every piece and of the end."""
     issues: tuple[Issue, ...] = ()
     """These were found wrong with it, those that were mended too."""
+    confidence: float | None = None
+    """This is how much of it is probably right, from 0 to 1, where the model is calibrated."""
 
     @property
     def pharaoh(self) -> str:

@@ -80,6 +80,8 @@ class Translator(Predictor):
         length_penalty: float | None = None,
         min_length: int | None = None,
         max_extra: int | None = None,
+        no_repeat_ngram: int | None = None,
+        repetition_penalty: float | None = None,
         prefix: str | Sequence[str] | None = None,
         must: PhraseLists = (),
         must_not: PhraseLists = (),
@@ -117,6 +119,8 @@ class Translator(Predictor):
             length_penalty=length_penalty,
             min_length=min_length,
             max_extra=max_extra,
+            no_repeat_ngram=no_repeat_ngram,
+            repetition_penalty=repetition_penalty,
             groups=diverse,
             diversity=diversity,
         )
@@ -130,7 +134,7 @@ class Translator(Predictor):
         settings = DecodingSettings(
             _at_least_one_piece(options),
             None if sampling is None else _at_least_one_piece(sampling),
-            align=align or glossary is not None or protect,
+            align=align,
             checked=True,
         )
         layouts = [TextLayout(one, *self._languages, lines=lines) for one in texts]
@@ -170,14 +174,15 @@ class Translator(Predictor):
         return self._torch_engine.aligns
 
     def translate_lines(
-        self, lines: Iterable[str], *, window: int | None = None, **options: Any
+        self, texts: Iterable[str], /, *, window: int | None = None, **options: Any
     ) -> Iterator[Translation]:
-        """Translate any number of lines, in order, holding one window of them in memory.
+        """Translate any number of lines or texts, in order, holding one window of them in memory.
 
-        By default that is 2,000 lines, and 20,000 where the GPU engine translates. Where a line
-        cannot be read, those before it are translated first.
+        By default windows grow to 2,000 texts, and to 20,000 where the GPU engine translates, so
+        that the first translations come soon. Where a line cannot be read, those before it are
+        translated first.
         """
-        for some in self._windows(lines, window):
+        for some in self._windows(texts, window):
             yield from self.translate(some, **options)
 
     def score(
