@@ -26,7 +26,7 @@ class Engine(Protocol):
 
     def supports(self, options: SearchOptions) -> bool:
         """Return whether the engine can search with these options."""
-        return options.min_length == 0 and options.groups == 1 and options.beam <= self.max_beam
+        return options.groups == 1 and options.beam <= self.max_beam
 
     def search_each(
         self,

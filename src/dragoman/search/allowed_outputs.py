@@ -12,6 +12,7 @@ from torch import Tensor
 from dragoman.errors import DataError
 from dragoman.models.api import Rows
 from dragoman.search.options import Limits, longest_output
+from dragoman.search.repetition import repeating_pieces
 from dragoman.text.special_tokens import BOS, EOS, PAD, UNK
 
 NEVER: Final = (PAD, BOS, UNK)
@@ -64,7 +65,7 @@ class AllowedOutputs:
             )
             for row, (length, prefix) in enumerate(zip(lengths, self.prefixes, strict=True))
         ]
-        self._constraint = constraint
+        self._constraint, self._limits = constraint, limits
         self._device = source.ids_RL.device
         self._never = torch.tensor(NEVER, device=self._device)
         self._to_device()
@@ -88,8 +89,14 @@ class AllowedOutputs:
 
     def score_extensions(self, sums_BK: Tensor, log_probs_BKV: Tensor, ids_BKT: Tensor) -> Tensor:
         """Return the log-probability of every hypothesis one piece longer; −∞ where forbidden."""
-        length = ids_BKT.shape[2]
-        totals_BKV = sums_BK[:, :, None] + log_probs_BKV
+        length, limits = ids_BKT.shape[2], self._limits
+        weighted_BKV = log_probs_BKV
+        if limits.repetition_penalty != 1.0:
+            weighted_BKV = penalize_repetition(log_probs_BKV, ids_BKT, limits.repetition_penalty)
+        totals_BKV = sums_BK[:, :, None] + weighted_BKV
+        if limits.no_repeat_ngram > 0:
+            repeating_BKW = self._repeating(ids_BKT, limits.no_repeat_ngram)
+            totals_BKV.scatter_(2, repeating_BKW, -torch.inf)
         totals_BKV.index_fill_(2, self._never, -torch.inf)
         ends_BK = totals_BKV[:, :, EOS]
         if length < max(self.min_lengths):
@@ -109,6 +116,14 @@ class AllowedOutputs:
             self._force(totals_BKV, sums_BK, log_probs_BKV, length)
         return totals_BKV
 
+    def _repeating(self, ids_BKT: Tensor, size: int) -> Tensor:
+        """Return the pieces that must not follow, and PAD, which never does, B K W."""
+        ids_XT, length = ids_BKT.flatten(0, 1), ids_BKT.shape[2]
+        lengths_X = torch.full((len(ids_XT),), length, device=self._device)
+        positions_T = torch.arange(length, device=self._device)
+        found_XW: Tensor = repeating_pieces(ids_XT, lengths_X, positions_T, size)
+        return found_XW.unflatten(0, ids_BKT.shape[:2])
+
     def _force(
         self, totals_BKV: Tensor, sums_BK: Tensor, log_probs_BKV: Tensor, length: int
     ) -> None:
@@ -122,6 +137,12 @@ class AllowedOutputs:
         )
         totals_BKV.masked_fill_(forced_B11, -torch.inf)
         totals_BKV.scatter_(2, piece_BK1, forced_BK1)
+
+
+def penalize_repetition(log_probs_BKV: Tensor, ids_BKT: Tensor, penalty: float) -> Tensor:
+    """Return the log-probabilities, those of pieces that a hypothesis holds times the penalty."""
+    held_BKT = log_probs_BKV.gather(2, ids_BKT)
+    return log_probs_BKV.scatter(2, ids_BKT, held_BKT * penalty)
 
 
 def _check_prefixes(prefixes: list[list[int]], sentences: int, vocabulary: int) -> None:

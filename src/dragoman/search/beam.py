@@ -44,30 +44,34 @@ class FinishedHypotheses:
     sums_BN: Tensor
     lengths_BN: Tensor
     ids_BNT: Tensor
+    running_BNT: Tensor
+    """This is the sum of log-probabilities after each piece."""
 
     @classmethod
     def empty(cls, sentences: int, size: int, device: torch.device) -> FinishedHypotheses:
         """Return room for `size` hypotheses a sentence."""
         empty_BN = torch.full((sentences, size), -torch.inf, device=device)
         lengths_BN = torch.zeros_like(empty_BN, dtype=torch.int64)
+        ids_BNT, running_BNT = lengths_BN[:, :, None], empty_BN[:, :, None]
         return cls(
-            empty_BN.double(), empty_BN, lengths_BN, lengths_BN.new_empty(*lengths_BN.shape, 0)
+            empty_BN.double(), empty_BN, lengths_BN, ids_BNT[:, :, :0], running_BNT[:, :, :0]
         )
 
-    def add(self, sums_BK: Tensor, ids_BKT: Tensor, penalty: Tensor) -> FinishedHypotheses:
+    def add(
+        self, sums_BK: Tensor, ids_BKT: Tensor, running_BKT: Tensor, penalty: Tensor
+    ) -> FinishedHypotheses:
         """Return the best with new ones, all of one length, added; of equals the older stays."""
         length, size = ids_BKT.shape[2], self.scores_BN.shape[1]
         scores_BX = torch.cat([self.scores_BN, sums_BK.double() / penalty], dim=1)
         scores_BX, order_BX = scores_BX.sort(dim=1, descending=True, stable=True)
         order_BN = order_BX[:, :size]
         lengths_BX = torch.cat([self.lengths_BN, torch.full_like(order_BX[:, size:], length)], 1)
-        room = length - self.ids_BNT.shape[2]
-        ids_BXT = torch.cat([functional.pad(self.ids_BNT, (0, room), value=PAD), ids_BKT], 1)
         return FinishedHypotheses(
             scores_BX[:, :size],
             torch.cat([self.sums_BN, sums_BK], 1).gather(1, order_BN),
             lengths_BX.gather(1, order_BN),
-            ids_BXT.gather(1, order_BN[:, :, None].expand(-1, -1, length)),
+            _merge(self.ids_BNT, ids_BKT, order_BN),
+            _merge(self.running_BNT, running_BKT, order_BN),
         )
 
     def keep(self, rows_B: Tensor) -> FinishedHypotheses:
@@ -77,15 +81,16 @@ class FinishedHypotheses:
             self.sums_BN[rows_B],
             self.lengths_BN[rows_B],
             self.ids_BNT[rows_B],
+            self.running_BNT[rows_B],
         )
 
     def hypotheses(self) -> list[list[Hypothesis]]:
         """Return every sentence's hypotheses, on the host."""
-        columns = (self.ids_BNT, self.lengths_BN, self.scores_BN, self.sums_BN)
+        columns = (self.ids_BNT, self.lengths_BN, self.scores_BN, self.sums_BN, self.running_BNT)
         return [
             [
-                Hypothesis(ids[:length], score, log_prob)
-                for ids, length, score, log_prob in zip(*row, strict=True)
+                Hypothesis.from_running_sums(ids[:n], score, log_prob, running[:n])
+                for ids, n, score, log_prob, running in zip(*row, strict=True)
                 if score != -torch.inf
             ]
             for row in zip(*(column.tolist() for column in columns), strict=True)
@@ -123,6 +128,7 @@ def beam_search(
     # All beams begin alike, so only the first counts.
     sums_BK = torch.full((sentences, beams), -torch.inf, device=device)
     sums_BK[:, 0] = 0.0
+    running_BKT = sums_BK[:, :, None][:, :, :0]
 
     for length in count():
         log_probs_BKV, state = model.step(last_BK, state)
@@ -136,13 +142,18 @@ def beam_search(
         ends_BC = pieces_BC == EOS
 
         final_BK = best_BC[:, :beams].masked_fill(~ends_BC[:, :beams], -torch.inf)
-        finished = finished.add(final_BK, _pick(ids_BKT, parents_BC[:, :beams]), penalties[length])
+        finished = finished.add(
+            final_BK,
+            *(_pick(one, parents_BC[:, :beams]) for one in (ids_BKT, running_BKT)),
+            penalties[length],
+        )
         ended_B = ended_B + (final_BK > -torch.inf).sum(1)
 
         going_BK = ends_BC.int().argsort(dim=1, stable=True)[:, :beams]
         sums_BK = best_BC.gather(1, going_BK)
         parents_BK, last_BK = parents_BC.gather(1, going_BK), pieces_BC.gather(1, going_BK)
         ids_BKT = torch.cat([_pick(ids_BKT, parents_BK), last_BK[:, :, None]], dim=2)
+        running_BKT = torch.cat([_pick(running_BKT, parents_BK), sums_BK[:, :, None]], dim=2)
 
         best_alive_B = sums_BK.max(dim=1).values
         # Where a model is sure of itself, unlikely beams end early: wait for the likely one.
@@ -165,13 +176,19 @@ def beam_search(
             rows_B = torch.tensor(rows, device=device)
             state, finished, ended_B = state.keep(rows_B), finished.keep(rows_B), ended_B[rows_B]
             ids_BKT, last_BK, sums_BK = ids_BKT[rows_B], last_BK[rows_B], sums_BK[rows_B]
-            parents_BK = parents_BK[rows_B]
+            parents_BK, running_BKT = parents_BK[rows_B], running_BKT[rows_B]
         state = state.reorder(parents_BK)
     raise AssertionError("unreachable")
 
 
-def _pick(ids_BKT: Tensor, parents_BX: Tensor) -> Tensor:
-    return ids_BKT.gather(1, parents_BX[:, :, None].expand(-1, -1, ids_BKT.shape[2]))
+def _pick(values_BKT: Tensor, parents_BX: Tensor) -> Tensor:
+    return values_BKT.gather(1, parents_BX[:, :, None].expand(-1, -1, values_BKT.shape[2]))
+
+
+def _merge(old_BNT: Tensor, new_BKT: Tensor, order_BN: Tensor) -> Tensor:
+    """Return the chosen ones of the old and the new; the old are shorter, and padded."""
+    room = new_BKT.shape[2] - old_BNT.shape[2]
+    return _pick(torch.cat([functional.pad(old_BNT, (0, room), value=PAD), new_BKT], 1), order_BN)
 
 
 def _where(flags: list[bool], value: bool) -> list[int]:

@@ -47,6 +47,7 @@ def extend_independently(
     last_BK = torch.full(shape, BOS, dtype=torch.int64, device=device)
     lengths_BK = torch.zeros(shape, dtype=torch.int64, device=device)
     sums_BK = torch.zeros(shape, device=device)
+    running_BKT = torch.zeros(*shape, 0, device=device)
     open_BK = torch.ones(shape, dtype=torch.bool, device=device)
 
     for length in count():
@@ -57,6 +58,7 @@ def extend_independently(
         sums_BK = torch.where(open_BK, total_BK, sums_BK)
         last_BK = torch.where(open_BK, chosen_BK, EOS)
         ids_BKT = torch.cat([ids_BKT, last_BK[:, :, None]], dim=2)
+        running_BKT = torch.cat([running_BKT, sums_BK[:, :, None]], dim=2)
         open_BK = open_BK & (last_BK != EOS) & (sums_BK != -torch.inf)
         lengths_BK = lengths_BK + open_BK
 
@@ -65,14 +67,14 @@ def extend_independently(
         if not any(done):
             continue
         scores_BK = sums_BK.double() / penalties[lengths_BK]
-        columns = (ids_BKT, lengths_BK, scores_BK, sums_BK)
+        columns = (ids_BKT, lengths_BK, scores_BK, sums_BK, running_BKT)
         found = zip(*(column[done_B].tolist() for column in columns), strict=True)
         for row in (row for row, ended in enumerate(done) if ended):
             results[allowed.sentences[row]] = [
                 fallback_hypothesis(allowed.prefixes[row])
                 if score == -torch.inf
-                else Hypothesis(ids[:pieces], score, log_prob)
-                for ids, pieces, score, log_prob in zip(*next(found), strict=True)
+                else Hypothesis.from_running_sums(ids[:n], score, log_prob, running[:n])
+                for ids, n, score, log_prob, running in zip(*next(found), strict=True)
             ]
         rows = [row for row, ended in enumerate(done) if not ended]
         if not rows:
@@ -81,7 +83,7 @@ def extend_independently(
         rows_B = torch.tensor(rows, device=device)
         state = state.keep(rows_B)
         ids_BKT, last_BK, lengths_BK = ids_BKT[rows_B], last_BK[rows_B], lengths_BK[rows_B]
-        sums_BK, open_BK = sums_BK[rows_B], open_BK[rows_B]
+        sums_BK, open_BK, running_BKT = sums_BK[rows_B], open_BK[rows_B], running_BKT[rows_B]
     raise AssertionError("unreachable")
 
 

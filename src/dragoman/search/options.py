@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from dragoman.config import SearchConfig
@@ -26,7 +27,21 @@ class Hypothesis:
     score: float
     """This is `log_prob` / `length_penalty`; hypotheses are ranked by it."""
     log_prob: float
-    """This sums the model's log-probabilities of every piece and of EOS."""
+    """This sums the log-probabilities of every piece and of EOS: the model's own, but for what a
+    repetition penalty adds."""
+    log_probs: list[float] = field(default_factory=list)
+    """These are the log-probabilities of every piece and of EOS, which sum to `log_prob`; there are
+    none where no hypothesis was possible."""
+
+    @classmethod
+    def from_running_sums(
+        cls, ids: list[int], score: float, log_prob: float, sums: Sequence[float]
+    ) -> Hypothesis:
+        """Return a hypothesis, given what the sum of log-probabilities was after each piece.
+
+        Searches keep these sums beside the pieces, and the differences are the log-probabilities.
+        """
+        return cls(ids, score, log_prob, [b - a for a, b in pairwise((0.0, *sums, log_prob))])
 
 
 def length_penalty(pieces: int, alpha: float) -> float:
@@ -90,11 +105,26 @@ class Limits:
     """An output has at most this many pieces more than its source; see `longest_output`."""
     max_length: int | None = None
     """An output has at most this many pieces, whatever the source."""
+    no_repeat_ngram: int = 0
+    """No sequence of this many pieces occurs twice in an output; 0 allows all."""
+    repetition_penalty: float = 1.0
+    """The log-probability of a piece that is in the output already is multiplied by this; 1 changes
+    nothing, and more makes repetition rarer (Keskar et al., 2019)."""
+
+    @property
+    def limits_repetition(self) -> bool:
+        """Return whether what a hypothesis holds has a say in what may follow."""
+        return self.no_repeat_ngram > 0 or self.repetition_penalty != 1.0
 
     def __post_init__(self) -> None:
-        for name in ("length_penalty", "min_length", "max_extra"):
+        for name in ("length_penalty", "min_length", "max_extra", "no_repeat_ngram"):
             value = getattr(self, name)
             _require(value >= 0, f"search.{name} = {value} is too small; the least is 0")
+        _require(
+            1 <= self.repetition_penalty < math.inf,
+            f"search.repetition_penalty = {self.repetition_penalty} must be a number from 1 on; "
+            "1 changes nothing, and 1.2 is usual",
+        )
         _require(
             self.max_length is None or self.max_length >= self.min_length,
             f"search.max_length = {self.max_length} is below search.min_length = "

@@ -17,6 +17,7 @@ from typing import Final, NamedTuple
 from dragoman.inference.cpu import CpuEngine
 from dragoman.inference.cpu.continuous_batching import ContinuousBatch, ContinuousBatchingEngine
 from dragoman.search import Hypothesis, SearchOptions
+from dragoman.search.options import output_limits
 from dragoman.serve.errors import ServiceError, as_service_error, log, shutting_down
 from dragoman.serve.limits import current_request
 from dragoman.serve.metrics import Metrics
@@ -46,7 +47,8 @@ class BatchedEngine(ContinuousBatchingEngine):
         if not sentences:
             return []
         assert to_parse is None
-        assert max(map(len, sentences)) + options.max_extra <= self.longest
+        limits = output_limits(sentences, options)
+        assert max(*map(len, sentences), *limits) <= self.longest
         return self._batcher.search((self, options), sentences)
 
 

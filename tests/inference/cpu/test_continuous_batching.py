@@ -11,7 +11,7 @@ import pytest
 from dragoman.inference.cpu import CpuEngine
 from dragoman.inference.cpu.continuous_batching import ContinuousBatchingEngine
 from dragoman.inference.cpu.shortlist import Shortlist
-from dragoman.search import SearchOptions
+from dragoman.search import Hypothesis, SearchOptions
 from dragoman.text.special_tokens import EOS, FIRST_PIECE
 
 from ...kernel import needs_kernel
@@ -113,7 +113,7 @@ def test_a_hypothesis_that_has_ended_must_agree_too(plain: CpuEngine) -> None:
     begun = batch.agreed_prefix(7)
     assert len(begun) == 4
     batch._search.finished[batch._active[7]] = [
-        (-1.0, -1.0, [*begun[:2], FIRST_PIECE, FIRST_PIECE])
+        Hypothesis([*begun[:2], FIRST_PIECE, FIRST_PIECE], -1.0, -1.0)
     ]
     assert begun[2] != FIRST_PIECE
     assert batch.agreed_prefix(7) == begun[:2]

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from dragoman.config import Config
 from dragoman.errors import ConfigError
-from dragoman.inference.cpu import INT8_FILE, write_int8_file
+from dragoman.inference.cpu import INT8_FILE, CpuEngine, write_int8_file
 from dragoman.inference.cpu.tree_grammar import TreeGrammar
 from dragoman.inference.parser import Parse, Parser, load_parser
 from dragoman.model_directory import load_model, save_model
@@ -116,8 +116,10 @@ def test_the_trees_are_those_of_the_search_over_rounded_numbers(
     words = lengths(12, seed=5)
     wanted = to_parse(vocabulary(order), words, announced=announced)
     model = made(BASE, wanted.announcements.stop)
-    options = SearchOptions(beam=beam, n_best=beam, max_extra=15)
+    least = 6 if announced else 0  # more than the tree of one word needs
+    options = SearchOptions(beam=beam, n_best=beam, max_extra=15, min_length=least)
     found = engine(model, BASE).search(pieces(words), options, wanted)
+    assert min(len(one.ids) for row in found for one in row if one.score > -np.inf) >= least
     grammar = TreeConstraint(
         wanted.actions,
         words,
@@ -275,8 +277,7 @@ def test_a_parser_has_a_variant_too(path: Path) -> None:
 
 def test_a_search_that_the_engine_does_not_know_is_done_by_the_model(path: Path) -> None:
     parser = load_parser(path)
-    parser.config = parser.config.overridden(["search.min_length=3"])
-    (found,) = parser.parse([["a", "dog"]])
+    (found,) = parser.parse([["a", "dog"]], beam=CpuEngine.max_beam + 1)
     assert shown(found) == write_tree(parse_tree(shown(found)))
     assert "model" in vars(parser), "the weights have been read"
 

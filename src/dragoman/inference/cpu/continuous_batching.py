@@ -96,7 +96,7 @@ class ContinuousBatch:
         search, slot = self._search, self._active[number]
         alive = search.sums[slot] > IMPOSSIBLE
         rows = [*search.ids[slot, alive, : search.lengths[slot]].tolist()]
-        rows += [ids for _, _, ids in search.finished[slot]]
+        rows += [one.ids for one in search.finished[slot]]
         agreed = []
         for pieces in zip(*rows, strict=False):
             if len(set(pieces)) > 1:

@@ -106,8 +106,9 @@ class CpuEngine(Engine):
         workers = min(self.workers, len(sentences))
         slots = max(1, min(-(-len(sentences) // workers), WORKER_ROWS // options.beam))
         # Where many sentences are searched at a time each product has rows enough, and proposals
-        # would add to them.
+        # would add to them. A draft knows nothing of what must not be repeated.
         few = len(sentences) <= self.workers and options.beam == 1 and to_parse is None
+        few = few and not options.limits_repetition
         draft = self.draft if few else None
         longest = max(limits)
         for engine in (self, *([draft] if draft else [])):

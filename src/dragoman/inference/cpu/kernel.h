@@ -388,8 +388,9 @@ static void NAME(take_candidates)(const Model *m, const StepInput *step, int r, 
     float sum = 0, level = here->most;
     for (int i = 0; i < count; i++) sum += NAME(exponential)(own[i] - level);
     here->sum += sum;
-    if (step->allowed) { /* what may not follow has its part in the sum all the same */
-        const uint8_t *allowed = step->allowed + (size_t)r * step->kind_count;
+    const uint8_t *allowed = step->allowed ? step->allowed + (size_t)r * step->kind_count : NULL;
+    if (allowed && memchr(allowed, 0, step->kind_count)) {
+        /* what may not follow has its part in the sum all the same */
         for (int i = 0; i < count; i++)
             own[i] = allowed[step->token_kinds[output_ids ? output_ids[i] : from + i]] ? own[i] : -1e30f;
         NAME(block_maxima)(own, count, best);

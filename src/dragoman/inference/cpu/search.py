@@ -19,10 +19,11 @@ from dragoman.inference.cpu import kernel_library
 from dragoman.inference.cpu.kv_cache import PAGE_POSITIONS, KVCache
 from dragoman.inference.cpu.shortlist import ShortlistProjection, SlotProjections
 from dragoman.search.options import Hypothesis, SearchOptions, length_penalty
-from dragoman.text.special_tokens import BOS, EOS
+from dragoman.search.repetition import repeating_pieces
+from dragoman.text.special_tokens import BOS, EOS, PAD
 
 # A sentences being searched, K beams, R pieces to compute, X of them predicted after,
-# C candidates of each
+# C candidates of each, T pieces so far
 
 
 Flags = NDArray[np.bool_]
@@ -103,11 +104,12 @@ class BatchSearch(ABC):
         self.lengths: Ints = np.zeros(slots, np.int32)
         self.last: Ints = np.zeros((slots, K), np.int32)
         self.sums: Floats = np.zeros((slots, K), np.float32)
+        self.running_sums: Floats = np.zeros((slots, K, self.longest), np.float32)
         self.cache_tables: Ints = np.zeros((slots, K, self.longest), np.int32)
         self.pages: list[list[int]] = [[] for _ in range(slots)]
         self.last_page: Ints = np.zeros(slots, np.int32)
-        # Its finished hypotheses: score, sum of log-probabilities, ids; best first.
-        self.finished: list[list[tuple[float, float, list[int]]]] = [[] for _ in range(slots)]
+        # Its finished hypotheses, best first.
+        self.finished: list[list[Hypothesis]] = [[] for _ in range(slots)]
         self.finished_count: Ints = np.zeros(slots, np.int32)
         self.best_finished_sum = np.zeros(slots)
         self.worst_finished_score = np.zeros(slots)
@@ -189,7 +191,7 @@ class BatchSearch(ABC):
         if self.projections is not None:
             self.projections.release(slot)
         self.free_slots.append(slot)
-        return [Hypothesis(ids, score, total) for score, total, ids in self.finished[slot]]
+        return self.finished[slot]
 
     def reserve_next(self, active_A: Ints) -> None:
         """Take a page more for the sentences whose next piece begins one."""
@@ -209,16 +211,30 @@ class BatchSearch(ABC):
 
     # --- what a step is made of ---
 
-    def _add_finished(self, slot: int, total: float, ids: list[int]) -> None:
+    def _add_finished(self, slot: int, beam: int, length: int, total: float) -> None:
         """Keep a hypothesis that has ended if it is among the best; of equals the older stays."""
         finished = self.finished[slot]
-        finished.append((total / float(self.penalties[len(ids)]), total, ids))
-        finished.sort(key=lambda one: -one[0])
+        ids: list[int] = self.ids[slot, beam, :length].tolist()
+        sums: list[float] = self.running_sums[slot, beam, :length].tolist()
+        score = total / float(self.penalties[length])
+        finished.append(Hypothesis.from_running_sums(ids, score, total, sums))
+        finished.sort(key=lambda one: -one.score)
         del finished[self.options.n_best :]
         self.finished_count[slot] += 1
-        self.best_finished_sum[slot] = max(one[1] for one in finished)
+        self.best_finished_sum[slot] = max(one.log_prob for one in finished)
         if len(finished) == self.options.n_best:
-            self.worst_finished_score[slot] = finished[-1][0]
+            self.worst_finished_score[slot] = finished[-1].score
+
+    def _allowed_next(self, active_A: Ints) -> Flags | None:
+        """Return which kinds may follow where there is a choice, A K C; None means all."""
+        lengths_A = self.lengths[active_A]
+        found_AKC = self.allowed.allowed(active_A, self.max_lengths[active_A] - lengths_A)
+        short_A = lengths_A < self.options.min_length
+        if short_A.any():
+            if found_AKC is None:
+                found_AKC = self.allowed.allow_all(active_A)
+            found_AKC[short_A, :, self.allowed.kinds[EOS]] = False
+        return found_AKC
 
     def _last_pieces(self, slots_R: Ints, beams_R: NDArray[Any] | int) -> StepPieces:
         """Return the last pieces of these hypotheses."""
@@ -232,6 +248,35 @@ class BatchSearch(ABC):
 
         Of the others only keys and values are computed.
         """
+        if not (self.options.limits_repetition and len(predicted.ids)):
+            return self._run_kernel(predicted, others, allowed_XC, candidates)
+        held_XT = self.ids.reshape(-1, self.longest)[
+            predicted.hypotheses, : predicted.positions.max()
+        ]
+        positions_T, lengths_X = np.arange(held_XT.shape[1]), predicted.positions
+        held_XT[positions_T >= lengths_X[:, None]] = PAD
+        size, penalty = self.options.no_repeat_ngram, self.options.repetition_penalty
+        banned_XW = held_XT[:, :0]
+        if size > 0:
+            banned_XW = repeating_pieces(held_XT, lengths_X, positions_T, size)
+        # What is banned, or becomes less probable, may be among the best: so many more are asked.
+        concerned = banned_XW if penalty == 1.0 else held_XT
+        more = int((concerned != PAD).sum(1).max(initial=0))
+        found_XC, log_probs_XC = self._run_kernel(predicted, others, allowed_XC, candidates + more)
+        if more:
+            held_XC = (found_XC[:, :, None] == held_XT[:, None]).any(-1)
+            log_probs_XC[held_XC] *= np.float32(penalty)
+            banned_XC = (found_XC[:, :, None] == banned_XW[:, None]).any(-1)
+            log_probs_XC[banned_XC] = -np.inf
+            order_XC = np.argsort(-log_probs_XC, axis=1, kind="stable")[:, :candidates]
+            found_XC = np.take_along_axis(found_XC, order_XC, 1)
+            log_probs_XC = np.take_along_axis(log_probs_XC, order_XC, 1)
+        return found_XC, log_probs_XC
+
+    def _run_kernel(
+        self, predicted: StepPieces, others: StepPieces, allowed_XC: Flags | None, candidates: int
+    ) -> tuple[Ints, Floats]:
+        """Return the likeliest pieces that are allowed, whatever the hypotheses hold."""
         found_XC = np.empty((len(predicted.ids), candidates), np.int32)
         log_probs_XC = np.empty((len(predicted.ids), candidates), np.float32)
         ids_R, positions_R, hypotheses_R = predicted.followed_by(others)
@@ -264,7 +309,7 @@ class GreedySearch(BatchSearch):
             self._extend(forced_A, self.allowed.forced_pieces(forced_A)[:, 0])
             self.reserve_next(forced_A)
         lengths_A = self.lengths[active_A]
-        allowed_AKC = self.allowed.allowed(active_A, self.max_lengths[active_A] - lengths_A)
+        allowed_AKC = self._allowed_next(active_A)
         allowed_AC = None if allowed_AKC is None else np.ascontiguousarray(allowed_AKC[:, 0])
         last = self._last_pieces(active_A, 0)
         found_A1, log_probs_A1 = self._compute(last, before, allowed_AC, 1)
@@ -278,11 +323,13 @@ class GreedySearch(BatchSearch):
         for slot, length, total in zip(
             done, lengths_A[ended_A].tolist(), totals_A[ended_A].tolist(), strict=True
         ):
-            self._add_finished(slot, total, self.ids[slot, 0, :length].tolist())
+            if total != -np.inf:
+                self._add_finished(slot, 0, length, total)
         return done
 
     def _extend(self, active_A: Ints, pieces_A: Ints) -> None:
         self.ids[active_A, 0, self.lengths[active_A]] = pieces_A
+        self.running_sums[active_A, 0, self.lengths[active_A]] = self.sums[active_A, 0]
         self.last[active_A, 0] = pieces_A
         self.lengths[active_A] += 1
         self.allowed.extend(active_A, np.zeros((len(active_A), 1), np.int32), pieces_A[:, None])
@@ -298,7 +345,7 @@ class BeamSearch(BatchSearch):
         alive_AK = sums_AK > IMPOSSIBLE
         forced_AK = self.allowed.is_forced(active_A) & alive_AK
         choice_AK = alive_AK & ~forced_AK
-        allowed_AKC = self.allowed.allowed(active_A, self.max_lengths[active_A] - lengths_A)
+        allowed_AKC = self._allowed_next(active_A)
         (forced, forced_beams), (choice, beams) = forced_AK.nonzero(), choice_AK.nonzero()
         found_XC, log_probs_XC = self._compute(
             self._last_pieces(active_A[choice], beams),
@@ -324,18 +371,18 @@ class BeamSearch(BatchSearch):
         final_AK = ends_AC[:, :K] & (best_AC[:, :K] > IMPOSSIBLE)
         for a, k in np.argwhere(final_AK).tolist():
             slot, length = int(active_A[a]), int(lengths_A[a])
-            ids = self.ids[slot, parents_AC[a, k], :length].tolist()
-            self._add_finished(slot, float(best_AC[a, k]), ids)
+            self._add_finished(slot, int(parents_AC[a, k]), length, float(best_AC[a, k]))
 
         going_AK = np.argsort(ends_AC, axis=1, kind="stable")[:, :K]
         parents_AK, pieces_AK = parents_AC[rows_A1, going_AK], pieces_AC[rows_A1, going_AK]
         # Where fewer than K others may follow, ends are among these: they have ended.
         sums_AK = np.where(pieces_AK == EOS, -np.inf, best_AC[rows_A1, going_AK])
         longest = int(lengths_A.max()) + 1
-        for table in (self.ids, self.cache_tables):
+        for table in (self.ids, self.running_sums, self.cache_tables):
             table[active_A, :, :longest] = table[active_A[:, None], parents_AK, :longest]
         self._use_own_positions(active_A, lengths_A)
         self.ids[active_A, :, lengths_A] = pieces_AK
+        self.running_sums[active_A, :, lengths_A] = sums_AK
         self.last[active_A], self.sums[active_A] = pieces_AK, sums_AK
         self.lengths[active_A] += 1
         self.allowed.extend(active_A, parents_AK, pieces_AK)
@@ -391,9 +438,13 @@ class AllowedPieces:
         full_A = room_A <= 0
         if not full_A.any():
             return None
-        found_AKC = np.ones((len(active_A), self._beams, 2), np.bool_)
+        found_AKC = self.allow_all(active_A)
         found_AKC[full_A, :, 0] = False
         return found_AKC
+
+    def allow_all(self, active_A: Ints) -> Flags:
+        """Return that every kind may follow, A K C."""
+        return np.ones((len(active_A), self._beams, 2), np.bool_)
 
     def extend(self, active_A: Ints, parents_AK: NDArray[Any], pieces_AK: Ints) -> None:
         """Note that each hypothesis is now its parent, and one piece more."""

@@ -100,11 +100,12 @@ class SpeculativeSearch(GreedySearch):
         return [BOS, *self.ids[slot, 0, : self.lengths[slot]].tolist()]
 
     def _allowed(self, rows: Sequence[Row]) -> Flags | None:
-        """Return which kinds may follow: only the end where an output has its full length."""
+        """Return which kinds may follow: at the full length only the end, which is never early."""
         full = [position >= self.max_lengths[slot] for _, position, slot in rows]
-        if not any(full):
+        short = [position < self.options.min_length for _, position, _ in rows]
+        if not any(full) and not any(short):
             return None
-        return np.array([[not one, True] for one in full])
+        return np.array([[not a, not b] for a, b in zip(full, short, strict=True)])
 
     def _accept(self, slot: int, pieces: Sequence[int], log_probs: Any) -> bool:
         """Extend a hypothesis by the model's own choices; return whether its sentence is done."""
@@ -114,11 +115,13 @@ class SpeculativeSearch(GreedySearch):
             total = self.sums[slot, 0] + log_prob
             total = total if total > IMPOSSIBLE else np.float32(-np.inf)
             length = int(self.lengths[slot])
-            if piece == EOS or total == -np.inf:
-                self._add_finished(slot, float(total), self.ids[slot, 0, :length].tolist())
+            if total == -np.inf:
+                return True
+            if piece == EOS:
+                self._add_finished(slot, 0, length, float(total))
                 return True
             self.ids[slot, 0, length] = self.last[slot, 0] = piece
-            self.sums[slot, 0] = total
+            self.sums[slot, 0] = self.running_sums[slot, 0, length] = total
             self.lengths[slot] = length + 1
         return False
 

@@ -91,6 +91,12 @@ class GpuEngine(Engine):
         self.slots: int | None = None
         """So many sentences are searched at a time; None means as many as is good."""
 
+    def supports(self, options: SearchOptions) -> bool:
+        """Return whether the engine can search with these options."""
+        return (
+            super().supports(options) and options.min_length == 0 and not options.limits_repetition
+        )
+
     @torch.no_grad()
     def search_each(
         self,
