@@ -19,16 +19,20 @@ _FULL_WIDTH: Final = "。！？｡"
 _STRONG: Final = "!?؟۔।॥։።፧။៕។⁇⁈⁉‼"
 _MARKS: Final = _FULL_WIDTH + _STRONG + ".…‥．"
 _CLOSING: Final = "'”’»«›‹)]}）」』】〉》〕］｝*_~`"
+_NEVER_FIRST: Final = ",;:，；：、)]}）」』】》”" + _MARKS
 _OPENING: Final = "\"'“„«»‘‚‹›([{（「『【〈《〔［｛¿¡*_~`–—―-<"
-_OPENER: Final = dict(zip("”’»«)]}）」』】〉》〕］｝\"'", "“‘«»([{（「『【〈《〔［｛\"'", strict=True))
+_OPENER: Final = dict(
+    zip("”’»«)]}）」』】〉》〕］｝\"'", "“‘«»([{（「『【〈《〔［｛\"'", strict=True)
+)
 
 _END: Final = (
     rf"(?<![%s])[%s](?:[%s]|[{re.escape(_CLOSING)}]"
-    r'|(?<!")"|(?<!”)“|(?<!’)‘'  # these may open as well
+    r'|(?<!")"|[“‘](?!\w)'  # these may open as well
     r"|\[\d{1,3}\]|\]\([^\s()]{1,200}\)|</\w{1,12}>"  # references, links, closing tags
     r"|[ \xa0\u202f]»(?=[\s.,;:!?)]|$)"  # « Oui ! »
     r"|[ \xa0]\.(?=[ \xa0.]|$))*+"  # . . .
-    r"|(?<=[다요죠까네])(?:[~～]++|\^\^| ?[ㅋㅎㅠㅜ]{2,}+)(?=\s|$)"  # 좋아요~, 좋아요 ㅋㅋ
+    r"|(?<=[다요죠까네])(?:[~～]++| ?\^\^| ?[ㅋㅎㅠㅜ]{2,}+)(?=\s|$)"  # 좋아요~, 좋아요 ㅋㅋ
+    r"|(?<=[\u3040-\u30ff])[♪♫☆★♡]++(?=\s|$)"  # です♪
 )
 
 
@@ -41,9 +45,11 @@ def _end_pattern(marks: str) -> re.Pattern[str]:
 _ENDS: Final = _end_pattern(_MARKS)
 _GREEK_ENDS: Final = _end_pattern(_MARKS + ";\u037e")
 _SPACE: Final = re.compile(r"\s+")
-_NEXT: Final = re.compile(rf"[{re.escape(_OPENING)}]*+\s?")
+_NEXT: Final = re.compile(rf"(?:<\w[^<>]{{0,100}}>|[{re.escape(_OPENING)}])*+\s?")
 _WORD: Final = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
-_EMOJI: Final = "[\U0001f000-\U0001faff☀-⛿✅✊-✍✨❄❌❎❓-❗❣❤⭐⭕\ufe0f\u200d\U000e0020-\U000e007f]"
+_EMOJI: Final = (
+    "[\U0001f000-\U0001faff☀-⛿✅✊-✍✨❄❌❎❓-❗❣❤⭐⭕\ufe0f\u200d\U000e0020-\U000e007f]"
+)
 _TAIL: Final = re.compile(
     rf"(?:\s*(?:{_EMOJI}+|[:;=]['’]?-?[()DPpdO3/|\\\]\[*]+(?=\s|$)|<3+(?=\s|$)"
     r"|[xX]D+(?=\s|$)|[ㅋㅎㅠㅜㄷ]{2,}~*|\^_?\^;*|ㅡ_?ㅡ|[（(][笑泣汗爆][)）]|[wｗ]+(?=\s|$)))+"
@@ -61,9 +67,15 @@ _DATE: Final = re.compile(r"\d{4}\. ?\d{1,2}\. ?\d{1,2}$")
 _SHORT_NUMBER_NEXT: Final = re.compile(r"\d{1,2}\.(?!\d)")
 _NO_VOWELS: Final = re.compile(r"[bcdfghj-np-tv-xzß]{2,5}", re.IGNORECASE)
 _ELIDED: Final = re.compile(r"[^\W\d_]{1,2}['’](?=\w)")
-_UNITS: Final = frozenset("kg km cm mm ml dl kw kwh mhz ghz kb mb gb tb hz kmh mph hmm pst brb".split())
+_UNITS: Final = frozenset(
+    ("kg", "km", "cm", "mm", "ml", "dl", "kw", "kwh", "hz", "khz", "mhz", "ghz", "kb", "mb", "gb")
+    + ("tb", "kmh", "mph", "hmm", "pst", "brb")
+)
+"""These have no vowel and are no abbreviations with a point."""
 _CASUAL_AND_CAPITAL: Final = re.compile(r"[.!?]\s+[^\W\d_a-zà-ÿ]")
-_NAMES_WITH_MARKS: Final = frozenset({"Yahoo", "Jeopardy", "Yum", "Mamma Mia", "Yahoo！", "モーニング娘"})
+_NAMES_WITH_MARKS: Final = frozenset(
+    {"Yahoo", "Jeopardy", "Yum", "Mamma Mia", "Yahoo！", "モーニング娘"}
+)
 
 _HANGUL: Final = re.compile("[가-힣]")
 _KOREAN_QUOTING: Final = re.compile(
@@ -128,9 +140,13 @@ class _Paragraph:
             if space is None and not self._may_end_without_space(at, end, match[0]):
                 continue
             after = space.end() if space else end
+            if not self._has_words(end):
+                continue
             if self._ends(at, match.end(), match[0], after):
                 spans.append((self._start, end))
                 self._start = after
+        if spans and not self._has_words(end_of_text):
+            self._start = spans.pop()[0]
         if self._start < end_of_text:
             spans.append((self._start, end_of_text))
         return spans
@@ -138,7 +154,7 @@ class _Paragraph:
     # --- without a space ---
 
     def _may_end_without_space(self, at: int, end: int, run: str) -> bool:
-        """Return whether a mark may end a sentence though no space follows: only where it is sure."""
+        """Return whether a mark may end a sentence though no space follows."""
         text = self._text
         if any(mark in run for mark in _FULL_WIDTH):
             return True
@@ -148,13 +164,20 @@ class _Paragraph:
         if not before.isalpha() or not after.isalpha():
             return bool(end > at + len(run) and after.isalpha())  # an emoji stands between them
         if _CJK.match(before) and _CJK.match(after):
-            return len(run) == 1 and bool(_CJK.match(text[at - 2 : at - 1]))
+            return (run == "." or set(run) <= {"!", "?"}) and bool(
+                _CJK.match(text[at - 2 : at - 1])
+            )
         word = self._word_before(at)
         if _HANGUL.match(before) and _HANGUL.match(after):
             return run[0] in "!?" or (
                 run == "." and bool(_KOREAN_SURELY_FINAL.search(word)) and "." not in word
             )
-        if len(run) > 1 or not before.islower() or len(word) < 2 or re.search(r"[./@:_\\#=&]", word):
+        if (
+            len(run) > 1
+            or not before.islower()
+            or len(word) < 2
+            or re.search(r"[./@:_\\#=&]", word)
+        ):
             return False
         found = _WORD.match(text, end)
         if not found or not after.isupper() or not (found[0] == "I" or found[0][1:].islower()):
@@ -170,17 +193,21 @@ class _Paragraph:
     def _ends(self, at: int, end: int, run: str, after: int) -> bool:
         """Return whether the sentence ends with the marks at `at`; the next begins at `after`."""
         text = self._text
-        if text[after] in ",;:，；：、)]}）」』】》”" or text[after] in _MARKS:
+        if text[after] in _NEVER_FIRST and not (
+            text[after] == "." and text[after + 1 : after + 2].isalnum()
+        ):
             return False
         next_at = _NEXT.match(text, after).end()  # type: ignore[union-attr]  # matches anything
         first = text[next_at : next_at + 1]
+        if first and first in _NEVER_FIRST and next_at > after:
+            return False
         if any(mark in run for mark in _FULL_WIDTH):
             return self._ends_without_case(at, end, run, after)
         if first.isalpha() and not first.isupper() and not first.islower():
             return self._ends_before_caseless(at, end, run, after)
         lower = first.islower() and not self._is_mixed_case(next_at)
         if run[0] in _STRONG or any(mark in run for mark in _STRONG):
-            ends = self._strong_ends(at, end, run, next_at, lower)
+            ends = self._strong_ends(at, run, next_at, lower)
         elif run[0] in "…‥" or run.startswith(("..", ". .")):
             word = self._word_before(at).lower()
             ends = not lower and not first.isdigit() and word not in self._words.unfinished
@@ -188,10 +215,10 @@ class _Paragraph:
             ends = self._point_ends(at, next_at, lower, run)
         return ends and not self._closes_inner_bracket(at, run)
 
-    def _strong_ends(self, at: int, end: int, run: str, next_at: int, lower: bool) -> bool:
-        text = self._text
+    def _strong_ends(self, at: int, run: str, next_at: int, lower: bool) -> bool:
+        """Return whether "!" or "?" ends the sentence; in lower case it mostly goes on."""
         if lower:
-            if not run[-1] in _STRONG:
+            if run[-1] not in _STRONG:
                 return False
             return self._is_casual() or self._next_word(next_at) in self._words.casual_first
         word = self._word_before(at)
@@ -226,10 +253,19 @@ class _Paragraph:
         if kind == "never":
             return False
         following = self._next_word(next_at)
+        if kind == "number" and len(word) == 1 and first.isalpha():
+            kind = "maybe"
         if kind == "number":
-            return not (first.isdigit() or first in "§#" or len(following) == 1 and following != "i")
+            return not (
+                first.isdigit() or first in "§#" or (len(following) == 1 and following != "i")
+            )
         if first.isdigit():
-            if word.isdigit() and len(word) in (1, 2, 4) and _SHORT_NUMBER_NEXT.match(text, next_at):
+            digits = word.rsplit("(", 1)[-1]
+            if (
+                digits.isdigit()
+                and len(digits) in (1, 2, 4)
+                and _SHORT_NUMBER_NEXT.match(text, next_at)
+            ):
                 return False
             return kind != "maybe" and not _DATE.search(text, max(self._start, at - 14), at)
         if kind == "maybe":
@@ -324,7 +360,7 @@ class _Paragraph:
                 return False
             if directly and _JAPANESE_PARTICLE.match(text, after):
                 return False
-            if directly and closers[0] in "”’」』\"" and _CHINESE_GOING_ON.match(text, after):
+            if directly and closers[0] in '”’」』"' and _CHINESE_GOING_ON.match(text, after):
                 return False
             return not self._opens_inside(closers[0], at)
         if directly and run[-1] in "？?！!" and _JAPANESE_QUOTING.match(text, after):
@@ -342,22 +378,23 @@ class _Paragraph:
         return text[max(0, opened - 2) : opened].rstrip()[-1:] not in tuple(",:：，—–" + _MARKS)
 
     def _is_inside_quotation_that_goes_on(self, at: int, end: int) -> bool:
-        """Return whether a Korean or Japanese quotation is open and its sentence goes on after it."""
+        """Return whether a quotation is open here, and a sentence goes on after it."""
         text = self._text
         low = max(self._start, at - _WINDOW)
         for opener, closer in ("「」", "『』", "“”", "‘’"):
             opened = text.rfind(opener, low, at)
             if opened >= 0 and text.rfind(closer, opened, at) < 0:
-                return self._goes_on_after(opened, text.find(closer, end, end + _WINDOW), "")
+                return self._goes_on_after(text.find(closer, end, end + _WINDOW))
         self._quotes += text.count('"', self._quotes_counted, at)
         self._quotes_counted = at
         if self._quotes % 2:
             opened = text.rfind('"', low, at)
             if opened >= 0:
-                return self._goes_on_after(opened, text.find('"', end, end + _WINDOW), "")
+                return self._goes_on_after(text.find('"', end, end + _WINDOW))
         return False
 
-    def _goes_on_after(self, opened: int, closed: int, _: str) -> bool:
+    def _goes_on_after(self, closed: int) -> bool:
+        """Return whether a sentence goes on after the quotation mark that closes at `closed`."""
         text = self._text
         if closed < 0:
             return False
@@ -367,6 +404,10 @@ class _Paragraph:
         return bool(_JAPANESE_PARTICLE.match(text, follows))
 
     # --- looking around ---
+
+    def _has_words(self, end: int) -> bool:
+        """Return whether the sentence up to `end` holds more than marks; a long one surely does."""
+        return end - self._start > 20 or any(map(str.isalnum, self._text[self._start : end]))
 
     def _is_list_marker(self, at: int, word: str, run: str) -> bool:
         """Return whether the sentence so far is something like "1." or "b."."""
@@ -400,7 +441,7 @@ class _Paragraph:
         return found is not None and not found[0].islower()
 
     def _is_casual(self) -> bool:
-        """Return whether the whole text was written without capitals at its sentences' beginnings."""
+        """Return whether the text was written without capitals where sentences begin."""
         if self._casual is None:
             letter = re.search(r"[^\W\d_]", self._text)
             self._casual = (

@@ -1,0 +1,433 @@
+"""A text of several lines becomes paragraphs to translate, and what stays as it is between them.
+
+A line is a paragraph by itself, unless the lines after it only go on because somebody's editor
+broke them at a width (mail, a README, a book, a subtitle): then they are one. A list, an address, a
+poem, code or a table must never be joined, so lines are joined only where three things agree: each
+line was full (the next word did not fit), few sentences end at line ends, and lines go on in lower
+case where the script has one.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final, TypeAlias
+
+from dragoman.text.languages import written_without_spaces
+
+_LINE: Final = re.compile(
+    r"([^\n\r\x0b\x0c\x85\u2028\u2029]*)(\r\n|[\n\r\x0b\x0c\x85\u2028\u2029]|\Z)"
+)
+_QUOTED: Final = re.compile(r"[ \t]{0,3}(?:>[ \t]?)+")
+_MARKER: Final = re.compile(
+    r"(?:[-*+•·‣⁃◦▪▫●○■□◆◇★☆➤►▶✓✔✗✘–—※][ \t]+(?:\[[ xX]\][ \t]+)?|#{1,6}[ \t]+|[①-⑳][ \t]*"
+    r"|[([]?(?:\d{1,3}|[a-zA-Z]|[ivx]{1,4})[)\]][ \t]+)+"
+)
+_NUMBERED: Final = re.compile(r"(\d{1,3})\.[ \t]+")
+"""A number with a point is a list's only where its neighbour's follows: "3. Mai" is a date."""
+_HEADING: Final = re.compile(r"#{1,6}[ \t]")
+_TIMING: Final = re.compile(r"\s*(?:\d+:)?\d\d:\d\d[.,]\d{3}\s*-->\s*(?:\d+:)?\d\d:\d\d[.,]\d{3}")
+_COLUMNS: Final = re.compile(r"\t|[^\s.!?:] {3,}\S|\S {2,}\S.*[^\s.!?:] {2,}\S|\|.*\|")
+_CODE: Final = re.compile(
+    r"[;{}]\s*$|^\s*(?:\$|>>>|//|/\*|#!|#include|@\w+$|import \w|from \w+ import"
+    r"|def \w+\(|class \w+[:(]|return\b.*;?$|if ?\(.*\)|for ?\(.*\)|</?\w+[^>]*>\s*$)|[=!<>]==?.*[()]|\w\(\)|=> |->"
+)
+_KEY_AND_VALUE: Final = re.compile(r"[^\W\d_][\w -]{0,20}:\s")
+_SIGNATURE: Final = re.compile(r"--\s?$")
+_SENTENCE_END: Final = re.compile(r"[.!?…。！？｡:]['\"”’»«“)\]」』）*_]*$")
+_WIDE: Final = re.compile("[\u2e80-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uffef]")
+"""Scripts written without spaces, whose lines may be broken between any two characters."""
+_NOT_FIRST: Final = frozenset(
+    "、。，．：；！？）」』】〉》〕］｝ーぁぃぅぇぉっゃゅょァィゥェォッャュョ々…‥"
+)
+_NOT_LAST: Final = frozenset("（「『【〈《〔［｛")
+
+_BREAKABLE: Final = re.compile(r"[ \t\n\r\f\v]+")
+_NARROWEST, _WIDEST = 45, 110
+"""Lines are wrapped within these widths, in columns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Paragraph:
+    """Hold one text to translate, and how it stood on its lines."""
+
+    text: str
+    """The words alone: no indentation, no list marker, and no line ends."""
+    original: str
+    """What stood in the text, from the first word to the last, line ends and prefixes included."""
+    width: int = 0
+    """The widest of its lines had so many columns; 0 for a paragraph on one line."""
+    offset: int = 0
+    """So many columns stand before it on its first line."""
+    prefix: str = ""
+    """Its other lines begin with this."""
+    newline: str = "\n"
+
+    def lay_out(self, translation: str) -> str:
+        """Return a translation of `text` on lines as wide as the original's."""
+        if translation == self.text:
+            return self.original
+        if not self.width:
+            return translation
+        return (self.newline + self.prefix).join(
+            _wrap(translation, self.width, self.offset, _columns(self.prefix))
+        )
+
+
+Parts: TypeAlias = list[str | Paragraph]
+
+
+def split_paragraphs(text: str, language: str | None = None, *, join_lines: bool = True) -> Parts:
+    """Return the paragraphs of a text and, between them, the strings that stay as they are.
+
+    Without `join_lines` every line with a word in it is a paragraph.
+    """
+    lines = [_Line(m[1], m[2]) for m in _LINE.finditer(text) if m[0]]
+    _find_list_numbers(lines)
+    _find_timings(lines)
+    spaces = not written_without_spaces(language)
+    parts: Parts = []
+    for run in _Runs(lines).split() if join_lines else [[line] for line in lines]:
+        first, last = run[0], run[-1]
+        if not first.words:
+            parts.append(first.content + first.newline)
+            continue
+        parts.append(first.content[: first.start])
+        if len(run) == 1:
+            parts.append(Paragraph(first.words, first.words))
+        else:
+            parts.append(_joined(run, text, spaces))
+        parts.append(last.content[last.end :] + last.newline)
+    return _merge_strings(parts)
+
+
+def assemble(parts: Sequence[str | Paragraph], translations: Sequence[str]) -> str:
+    """Return the text with each paragraph replaced by its translation, in order."""
+    paragraphs = [part for part in parts if isinstance(part, Paragraph)]
+    laid_out = (
+        paragraph.lay_out(translation)
+        for paragraph, translation in zip(paragraphs, translations, strict=True)
+    )
+    return "".join([part if isinstance(part, str) else next(laid_out) for part in parts])
+
+
+class _Line:
+    """Hold one line: what quotes it, its indentation and marker, and its words."""
+
+    __slots__ = ("content", "cue", "end", "fixed", "marker", "newline", "quote", "start")
+
+    def __init__(self, content: str, newline: str) -> None:
+        self.content, self.newline = content, newline
+        quoted = _QUOTED.match(content)
+        self.quote = quoted[0] if quoted else ""
+        at = len(self.quote)
+        indent = len(content) - at - len(content[at:].lstrip())
+        self.start, self.end = at + indent, len(content.rstrip())
+        self.marker = ""
+        self.fixed = False
+        """This line stays as it is, whatever it says."""
+        self.cue = False
+        """This is what a subtitle says."""
+        if found := _MARKER.match(content, self.start):
+            self.set_marker(found[0])
+
+    def set_marker(self, marker: str) -> None:
+        """Take what a list item begins with out of the words, if any word is left."""
+        if any(map(str.isalnum, self.content[self.start + len(marker) : self.end])):
+            self.marker += marker
+            self.start += len(marker)
+
+    @property
+    def words(self) -> str:
+        """Return what is to be translated, or nothing."""
+        words = self.content[self.start : self.end]
+        return words if not self.fixed and any(map(str.isalnum, words)) else ""
+
+    @property
+    def quote_level(self) -> int:
+        return self.quote.count(">")
+
+    @property
+    def item_column(self) -> int:
+        """Return where the marker or, without one, the text begins."""
+        return _columns(self.content[: self.start - len(self.marker)])
+
+    @property
+    def text_column(self) -> int:
+        return _columns(self.content[: self.start])
+
+    @property
+    def width(self) -> int:
+        return _columns(self.content[: self.end])
+
+
+def _find_list_numbers(lines: list[_Line]) -> None:
+    """Take "1. " and "2. " for list markers where they follow each other."""
+    numbered = [
+        (line, int(found[1]), found[0])
+        for line in lines
+        if not line.marker and (found := _NUMBERED.match(line.content, line.start))
+    ]
+    for index, (line, number, marker) in enumerate(numbered):
+        before = index > 0 and numbered[index - 1][1] == number - 1
+        after = index + 1 < len(numbered) and numbered[index + 1][1] == number + 1
+        if before or after:
+            line.set_marker(marker)
+
+
+def _find_timings(lines: list[_Line]) -> None:
+    """Let the numbers and times of subtitles stay as they are."""
+    cue = False
+    for index, line in enumerate(lines):
+        if "-->" in line.content and _TIMING.match(line.content):
+            line.fixed = cue = True
+            if index and lines[index - 1].content.strip().isdigit():
+                lines[index - 1].fixed = True
+        else:
+            cue = cue and bool(line.content.strip())
+            line.cue = cue
+
+
+class _Runs:
+    """Decide which lines belong together."""
+
+    def __init__(self, lines: list[_Line]) -> None:
+        self._lines = lines
+
+    def split(self) -> list[list[_Line]]:
+        """Return the lines in runs: those of a run make one paragraph."""
+        blocks = list(self._blocks())
+        found = [self._join_block(block) for block in blocks]
+        # What was surely wrapped tells the width at which shorter paragraphs were.
+        width = max(
+            (one.width for runs in found for r in runs if len(r) > 2 for one in r), default=0
+        )
+        if width:
+            for index, block in enumerate(blocks):
+                if len(found[index]) == len(block):
+                    found[index] = self._join_block(block, width)
+        return [run for runs in found for run in runs]
+
+    def _blocks(self) -> Iterator[list[_Line]]:
+        """Cut the text where nothing can go on: at empty lines, markers, changes of quoting."""
+        block: list[_Line] = []
+        signature = False
+        for line in self._lines:
+            if not line.words:
+                signature = bool(_SIGNATURE.match(line.content[len(line.quote) :]))
+            if block and (
+                not line.words
+                or not block[-1].words
+                or line.marker
+                or signature
+                or line.quote_level != block[-1].quote_level
+                or line.newline not in (block[-1].newline, "")
+                or _HEADING.match(block[-1].marker)
+            ):
+                yield block
+                block = []
+            block.append(line)
+        if block:
+            yield block
+
+    def _join_block(self, block: list[_Line], known: int = 0) -> list[list[_Line]]:
+        alone = [[line] for line in block]
+        if len(block) == 1:
+            return alone
+        if block[0].cue:
+            return self._join_cue(block)
+        texts = [line.words for line in block]
+        if any(map(_COLUMNS.search, texts)) or any(map(_CODE.search, texts)):
+            return alone
+        if sum(bool(_KEY_AND_VALUE.match(text)) for text in texts) > 1:
+            return alone
+        width = max(line.width for line in block)
+        if not _NARROWEST <= width <= _WIDEST:
+            return self._join_hanging(block)
+        return [
+            part
+            for run in self._full_runs(block, max(width, known))
+            for part in ([run] if _is_wrapped(run, block, known) else [[line] for line in run])
+        ]
+
+    # --- wrapped at a width ---
+
+    def _full_runs(self, block: list[_Line], width: int) -> list[list[_Line]]:
+        """Cut a block after each line that had room for the next word, or whose indent changes."""
+        runs = [[block[0]]]
+        for line, following in pairwise(block):
+            room = width - line.width
+            if (
+                _first_columns(following.words) + _gap(line, following) > room
+                and not line.content.endswith(("  ", "\\"))
+                and self._indents_agree(runs[-1], following)
+            ):
+                runs[-1].append(following)
+            else:
+                runs.append([following])
+        return runs
+
+    @staticmethod
+    def _indents_agree(run: list[_Line], following: _Line) -> bool:
+        """Return whether a line stands where one that goes on would: as the second, or hanging."""
+        if len(run) > 1:
+            return following.text_column == run[1].text_column
+        first = run[0]
+        if first.marker:
+            return first.item_column <= following.text_column <= first.text_column + 1
+        return following.text_column <= first.text_column
+
+    # --- wrapped otherwise ---
+
+    @staticmethod
+    def _join_hanging(block: list[_Line]) -> list[list[_Line]]:
+        """Join a list item of narrow lines with those that hang below its text and go on."""
+        runs = [[block[0]]]
+        for line, following in pairwise(block):
+            hangs = block[0].marker and following.text_column == block[0].text_column
+            if (
+                hangs
+                and _first_letter(following.words).islower()
+                and not _SENTENCE_END.search(line.words)
+                and following.text_column > block[0].item_column
+            ):
+                runs[-1].append(following)
+            else:
+                runs.append([following])
+        return runs
+
+    @staticmethod
+    def _join_cue(block: list[_Line]) -> list[list[_Line]]:
+        """Join a subtitle's lines where a sentence goes on, but not the turns of two speakers."""
+        runs = [[block[0]]]
+        for line, following in pairwise(block):
+            if _SENTENCE_END.search(line.words) or _first_letter(following.words).isupper():
+                runs.append([following])
+            else:
+                runs[-1].append(following)
+        return runs
+
+
+def _is_wrapped(run: list[_Line], block: list[_Line], known: int) -> bool:
+    """Return whether full lines read like one text; `known` is a width the text is wrapped at."""
+    if len(run) == 1:
+        return True
+    breaks = len(run) - 1
+    ends = sum(bool(_SENTENCE_END.search(line.words)) for line in run[:-1])
+    starts = [_first_letter(line.words) for line in run[1:]]
+    lower, upper = sum(map(str.islower, starts)), sum(map(str.isupper, starts))
+    if breaks == 1:
+        first, second = run
+        finished = bool(_SENTENCE_END.search(second.words))
+        if ends:
+            return False
+        if known:
+            return first.width >= 0.8 * known and (bool(lower) or finished)
+        return len(block) == 2 and 60 <= first.width <= 90 and not upper and finished
+    if 2 * ends > breaks:
+        return False
+    if not lower and not any(map(str.islower, "".join(line.words for line in run))):
+        return True  # letters without case, or capitals alone, tell nothing
+    return lower >= max(1, breaks / 5)
+
+
+def _joined(run: list[_Line], text: str, spaces: bool) -> Paragraph:
+    """Make one paragraph of the lines of a run."""
+    words = run[0].words
+    for line in run[1:]:
+        following = line.words
+        if _WIDE.match(words[-1]) and _WIDE.match(following[0]) and not spaces:
+            words += following
+        elif re.search(r"[^\W\d_]-$", words) and following[0].islower():
+            words = _hyphenated(words, following, text)
+        else:
+            words += " " + following
+    first, second, last = run[0], run[1], run[-1]
+    original = [first.content[first.start :] + first.newline]
+    original += [line.content + line.newline for line in run[1:-1]]
+    original.append(last.content[: last.end])
+    return Paragraph(
+        words,
+        "".join(original),
+        width=max(line.width for line in run),
+        offset=first.text_column,
+        prefix=second.content[: second.start],
+        newline=first.newline,
+    )
+
+
+def _hyphenated(words: str, following: str, text: str) -> str:
+    """Join at a hyphen: it goes only where the word stands elsewhere in the text without it."""
+    before, after = words[:-1].rsplit(None, 1)[-1], following.split(None, 1)[0].rstrip(".,;:!?")
+    if after in ("und", "oder", "bzw", "and", "or"):
+        return f"{words} {following}"
+    if len(before) > 1 and before + after in text:
+        return words[:-1] + following
+    return words + following
+
+
+def _merge_strings(parts: Parts) -> Parts:
+    merged: Parts = []
+    for part in parts:
+        if isinstance(part, str) and merged and isinstance(merged[-1], str):
+            merged[-1] += part
+        elif part:
+            merged.append(part)
+    return merged
+
+
+def _first_letter(words: str) -> str:
+    return next(filter(str.isalpha, words), "")
+
+
+def _first_columns(words: str) -> int:
+    """Return how wide the first word is, or the first character where any may end a line."""
+    if _WIDE.match(words):
+        # A mark that must not begin a line comes with the character before it.
+        return 2 + 2 * sum(one in _NOT_FIRST for one in words[1:3])
+    return _columns(words.split(None, 1)[0])
+
+
+def _gap(line: _Line, following: _Line) -> int:
+    return 0 if _WIDE.match(following.words) and _WIDE.match(line.words[-1]) else 1
+
+
+def _columns(text: str) -> int:
+    """Return how many columns a text takes: two for a wide character, none for a mark on one."""
+    if text.isascii():
+        return len(text)
+    return sum(
+        2 if unicodedata.east_asian_width(one) in "WF" else not unicodedata.combining(one)
+        for one in text
+    )
+
+
+def _wrap(text: str, width: int, offset: int, indent: int) -> list[str]:
+    """Break a text into lines of at most `width` columns where it can be broken."""
+    lines: list[str] = []
+    line, used = "", offset
+    for piece, space in _pieces(text):
+        columns = _columns(piece)
+        if line and used + space + columns > width:
+            lines.append(line)
+            line, used, space = "", indent, 0
+        elif not line:
+            space = 0
+        line += " " * space + piece
+        used += space + columns
+    return [*lines, line]
+
+
+def _pieces(text: str) -> Iterator[tuple[str, int]]:
+    """Yield what must not be broken, each with whether a space stands before it."""
+    for word in filter(None, _BREAKABLE.split(text)):  # not at no-break spaces
+        space, start = 1, 0
+        for at in range(1, len(word)):
+            wide = _WIDE.match(word[at]) or _WIDE.match(word[at - 1])
+            if wide and word[at] not in _NOT_FIRST and word[at - 1] not in _NOT_LAST:
+                yield word[start:at], space
+                space, start = 0, at
+        yield word[start:], space
