@@ -10,7 +10,8 @@ from torch import Tensor
 
 from dragoman.errors import ModelError
 from dragoman.inference import Translator, load
-from dragoman.inference.alignment import last_layer_attention, word_alignment
+from dragoman.inference.alignment import word_alignment
+from dragoman.inference.source_attention import last_layer_attention, mean_attention
 from dragoman.model_directory import LoadedModel, load_model, save_model
 from dragoman.models import build
 from dragoman.models.weights import get_weights
@@ -41,7 +42,11 @@ def test_every_word_of_either_side_is_aligned(words: Tokenizer) -> None:
     source, target = ids(words, "the the the"), ids(words, "the the")
     weights = {LAST: attention([[0.1, 0.9, 0.0], [0.5, 0.2, 0.3]])}
     # The third source word is nobody's first choice; the second target word looks there most.
-    assert word_alignment(weights, words, source, target) == [(0, 1), (1, 0), (2, 1)]
+    assert word_alignment(mean_attention(weights), words, source, target) == [
+        (0, 1),
+        (1, 0),
+        (2, 1),
+    ]
 
 
 def test_the_last_layer_counts_and_heads_are_averaged(words: Tokenizer) -> None:
@@ -51,7 +56,7 @@ def test_the_last_layer_counts_and_heads_are_averaged(words: Tokenizer) -> None:
         [attention([[0.4, 0.6], [0.9, 0.1]], 1), attention([[0.4, 0.5], [0.6, 0.4]], 1)]
     )
     weights = {"decoder.0.source_attention": first, LAST: last}
-    assert word_alignment(weights, words, source, target) == [(0, 1), (1, 0)]
+    assert word_alignment(mean_attention(weights), words, source, target) == [(0, 1), (1, 0)]
 
 
 def test_an_ensemble_aligns_by_the_last_layers_of_all_its_models() -> None:
@@ -66,8 +71,8 @@ def test_an_ensemble_aligns_by_the_last_layers_of_all_its_models() -> None:
 
 def test_nothing_is_aligned_with_nothing(words: Tokenizer) -> None:
     weights = {LAST: attention([[1.0]])}
-    assert word_alignment(weights, words, [], [5]) == []
-    assert word_alignment(weights, words, [5], []) == []
+    assert word_alignment(mean_attention(weights), words, [], [5]) == []
+    assert word_alignment(mean_attention(weights), words, [5], []) == []
 
 
 # --- several models as one ---

@@ -7,13 +7,25 @@ What no engine supports is computed by `dragoman.inference.torch_engine`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
 
 from dragoman.search.options import Hypothesis, SearchOptions
 from dragoman.trees.grammar import SentencesToParse
 
 DEFAULT_WINDOW: Final = 2000
 """Lines are searched so many at a time where no engine asks for more."""
+
+
+class ForcedDecoding(NamedTuple):
+    """Hold what a model says of a translation that is given."""
+
+    log_probs: NDArray[np.float32]
+    """These are the log-probabilities of each piece and of the end, T + 1."""
+    attention: NDArray[np.float32]
+    """This is where it looks to say each piece, the mean of the last layer's heads, T S."""
 
 
 class Engine(Protocol):
@@ -52,3 +64,12 @@ class Engine(Protocol):
         for number, found in self.search_each(sentences, options, to_parse):
             results[number] = found
         return results
+
+    def force_decode(
+        self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
+    ) -> list[ForcedDecoding] | None:
+        """Return what the model says of each target as the translation of its source.
+
+        None means that this engine cannot tell, and PyTorch has to.
+        """
+        return None

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dragoman.config import Config
+from dragoman.inference.alignment import word_alignment
 from dragoman.inference.engine import Engine
 from dragoman.inference.joining import Between, Parts, join_translations
 from dragoman.inference.translation_types import (
@@ -137,7 +138,20 @@ class TranslationPipeline:
     ) -> dict[tuple[int, int], list[tuple[int, int]]]:
         """Return the word alignments that are asked for, by (segment, rank)."""
         asked = [i for i, one in enumerate(segments) if one.align]
-        if not asked or not self._torch_engine().aligns:
+        if not asked:
+            return {}
+        if self._engine is not None:
+            keys = [(i, rank) for i in asked for rank in range(len(found[i]))]
+            sources = [ids[i] for i, _ in keys]
+            targets = [found[i][rank].ids for i, rank in keys]
+            forced = self._engine.force_decode(sources, targets)
+            if forced is not None:
+                several = zip(keys, forced, sources, targets, strict=True)
+                return {
+                    key: word_alignment(one.attention, self._tokenizer, source, target)
+                    for key, one, source, target in several
+                }
+        if not self._torch_engine().aligns:
             return {}
         aligned = self._torch_engine().align([ids[i] for i in asked], [found[i] for i in asked])
         return {(asked[i], rank): pairs for (i, rank), pairs in aligned.items()}

@@ -16,9 +16,14 @@ from torch import Tensor
 
 from dragoman.config import Config
 from dragoman.errors import ConfigError
-from dragoman.inference.alignment import attends_to_source, source_attention, word_alignment
+from dragoman.inference.alignment import word_alignment
 from dragoman.inference.alternatives import find_alternatives
 from dragoman.inference.scoring import score_pairs
+from dragoman.inference.source_attention import (
+    attends_to_source,
+    mean_attention,
+    source_attention,
+)
 from dragoman.inference.translation_types import (
     Alternative,
     DecodingSettings,
@@ -196,7 +201,7 @@ class TorchEngine:
             target = [found[i][n].ids for i, n in pairs]
             seen = source_attention(self._model, source, target)
             for key, weights, s, t in zip(pairs, seen, source, target, strict=True):
-                alignments[key] = word_alignment(weights, self._tokenizer, s, t)
+                alignments[key] = word_alignment(mean_attention(weights), self._tokenizer, s, t)
         return alignments
 
     def score(

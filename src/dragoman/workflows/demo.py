@@ -11,8 +11,8 @@ from dragoman.errors import TrainingError
 from dragoman.evaluation.bracket_f1 import evaluate_trees
 from dragoman.evaluation.evaluate import evaluate
 from dragoman.inference import Translator, load
-from dragoman.inference.alignment import last_layer_attention, source_attention
 from dragoman.inference.parser import load_parser
+from dragoman.inference.source_attention import last_layer_attention, source_attention
 from dragoman.inspection.attention import draw_attention
 from dragoman.inspection.plotting import has_missing_glyphs
 from dragoman.inspection.sentence_pair import piece_labels

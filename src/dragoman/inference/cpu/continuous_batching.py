@@ -11,7 +11,9 @@ from typing import Final
 import numpy as np
 
 from dragoman.inference.cpu.engine import WORKER_ROWS, CpuEngine
+from dragoman.inference.cpu.forced_decoding import force_decode
 from dragoman.inference.cpu.search import IMPOSSIBLE, SearchJob
+from dragoman.inference.engine import ForcedDecoding
 from dragoman.search.options import (
     Hypothesis,
     SearchOptions,
@@ -36,6 +38,16 @@ class ContinuousBatchingEngine(CpuEngine):
         self.projection = engine.projection
         self.extend_positions(longest + 2)
         self.longest = longest
+
+    def force_decode(
+        self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
+    ) -> list[ForcedDecoding]:
+        """See Engine; what is longer than this engine allows is computed with another."""
+        if not sources or max(map(len, (*sources, *targets))) <= self.longest:
+            return force_decode(self._model, sources, targets, workers=1) if sources else []
+        return CpuEngine(dict(self.packed), self.config, self.targets).force_decode(
+            sources, targets
+        )
 
     def start_batch(self, options: SearchOptions) -> ContinuousBatch:
         """Return an empty batch for searches with these options."""

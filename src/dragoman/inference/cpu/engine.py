@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from dragoman.config import ModelConfig
 from dragoman.errors import ModelError
+from dragoman.inference.cpu.forced_decoding import force_decode
 from dragoman.inference.cpu.kernel_library import bind_model, why_no_kernel
 from dragoman.inference.cpu.quantization import (
     PackedWeights,
@@ -35,7 +36,7 @@ from dragoman.inference.cpu.search import (
 from dragoman.inference.cpu.shortlist import Shortlist, ShortlistProjection
 from dragoman.inference.cpu.speculative_decoding import SpeculativeSearch
 from dragoman.inference.cpu.tree_grammar import TreeGrammar
-from dragoman.inference.engine import DEFAULT_WINDOW, Engine
+from dragoman.inference.engine import DEFAULT_WINDOW, Engine, ForcedDecoding
 from dragoman.model_directory import LoadedModel
 from dragoman.models.supported_settings import unsupported
 from dragoman.search.options import (
@@ -141,6 +142,15 @@ class CpuEngine(Engine):
                 queue.close()
                 raise
         return refuse_nan(results)
+
+    def force_decode(
+        self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
+    ) -> list[ForcedDecoding]:
+        """Return what the model says of each target as the translation of its source."""
+        if not sources:
+            return []
+        self.extend_positions(max(map(len, (*sources, *targets))) + 2)
+        return force_decode(self._model, sources, targets, self.workers)
 
     def make_search(
         self,

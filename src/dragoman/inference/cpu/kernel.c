@@ -65,7 +65,7 @@ int dragoman_use_instruction_set(int most) {
     return 0;
 }
 
-int dragoman_interface_version(void) { return 2; } /* the same as in kernel_library.py */
+int dragoman_interface_version(void) { return 3; } /* the same as in kernel_library.py */
 
 Scratch *dragoman_new_scratch(int helpers) {
     Scratch *scratch = calloc(1, sizeof(Scratch));

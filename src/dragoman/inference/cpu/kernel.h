@@ -388,6 +388,8 @@ static void NAME(take_candidates)(const Model *m, const StepInput *step, int r, 
     float sum = 0, level = here->most;
     for (int i = 0; i < count; i++) sum += NAME(exponential)(own[i] - level);
     here->sum += sum;
+    if (step->next && !output_ids && step->next[r] >= from && step->next[r] < from + count)
+        found->next_log_probs[r] = own[step->next[r] - from];
     const uint8_t *allowed = step->allowed ? step->allowed + (size_t)r * step->kind_count : NULL;
     if (allowed && memchr(allowed, 0, step->kind_count)) {
         /* what may not follow has its part in the sum all the same */
@@ -479,6 +481,7 @@ static void NAME(predict)(const Model *m, Scratch *s, const StepInput *step, con
     for (int r = 0; r < R; r++) {
         float total = running[r].most + logf(running[r].sum);
         for (int c = 0; c < C; c++) found->log_probs[r * C + c] -= total;
+        if (step->next) found->next_log_probs[r] -= total;
     }
 }
 
@@ -525,6 +528,14 @@ static void NAME(step)(const Model *m, Scratch *s, const StepInput *step, StepOu
             int sentence = step->hypotheses[r] / step->beams, length = step->source_lengths[sentence];
             const uint16_t *memory = step->source_caches[sentence] + (size_t)l * length * 2 * HE;
             NAME(attend)(m, scores, qkv + (size_t)r * width, memory, NULL, length, attended + (size_t)r * HE);
+            if (found->attention && l == m->decoder_layers - 1) {
+                float *row = found->attention + (size_t)r * step->attention_width;
+                for (int t = 0; t < length; t++) {
+                    float sum = 0;
+                    for (int h = 0; h < m->heads; h++) sum += scores[(size_t)h * length + t];
+                    row[t] = sum / m->heads;
+                }
+            }
         }
         y = scratch_buffer(s, 4, sizeof(float) * R * layer->source_output.outputs);
         NAME(linear)(s, &layer->source_output, attended, HE, R, y);

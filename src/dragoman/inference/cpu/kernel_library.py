@@ -24,7 +24,7 @@ INSTRUCTION_SETS: Final = ("any machine", "AVX2", "AVX-512 with VNNI")
 """The kernel is compiled for each of these; the slowest comes first."""
 ACTIVATIONS: Final = ("relu", "gelu", "swish")
 """The kernel knows an activation by its place here."""
-INTERFACE_VERSION: Final = 2
+INTERFACE_VERSION: Final = 3
 """This must equal what the library returns: a library left by another version is not used."""
 
 
@@ -110,13 +110,17 @@ class StepInput(ctypes.Structure):
         ("sentence_projections", POINTER(Linear)),
         ("sentence_projection_ids", POINTER(c_void_p)),
         ("min_confidence", c_float),
+        ("next", c_void_p),
+        ("attention_width", c_int),
     )
 
 
 class StepOutput(ctypes.Structure):
-    """Hold the arrays that a step writes its best candidates to."""
+    """Hold the arrays that a step writes its best candidates to, and what else is asked for."""
 
-    _fields_ = tuple((name, c_void_p) for name in ("ids", "log_probs"))
+    _fields_ = tuple(
+        (name, c_void_p) for name in ("ids", "log_probs", "next_log_probs", "attention")
+    )
 
 
 # --- the library ---

@@ -57,11 +57,16 @@ typedef struct {
     const Linear *sentence_projections;   /* what each sentence has more of; NULL: nothing */
     const int **sentence_projection_ids;  /* the ids of these outputs */
     float min_confidence; /* below this probability of the best piece, all pieces are computed */
+    const int *next;      /* the piece that follows each predicted one, if known; NULL: it is not */
+    int attention_width;  /* of the rows of StepOutput's attention */
 } StepInput;
 
 typedef struct {
     int *ids;         /* [predicted][candidates], best first */
     float *log_probs; /* the same */
+    float *next_log_probs; /* [predicted]: of the piece that follows; NULL: not wanted */
+    float *attention; /* [predicted][attention_width]: to the source, the mean of the last layer's
+                         heads; NULL: not wanted */
 } StepOutput;
 
 #define BUFFERS 13
