@@ -122,7 +122,7 @@ class AllowedOutputs:
         lengths_X = torch.full((len(ids_XT),), length, device=self._device)
         positions_T = torch.arange(length, device=self._device)
         found_XW: Tensor = repeating_pieces(ids_XT, lengths_X, positions_T, size)
-        return found_XW.unflatten(0, ids_BKT.shape[:2])
+        return found_XW.view(*ids_BKT.shape[:2], found_XW.shape[1])
 
     def _force(
         self, totals_BKV: Tensor, sums_BK: Tensor, log_probs_BKV: Tensor, length: int
@@ -139,10 +139,12 @@ class AllowedOutputs:
         totals_BKV.scatter_(2, piece_BK1, forced_BK1)
 
 
-def penalize_repetition(log_probs_BKV: Tensor, ids_BKT: Tensor, penalty: float) -> Tensor:
-    """Return the log-probabilities, those of pieces that a hypothesis holds times the penalty."""
-    held_BKT = log_probs_BKV.gather(2, ids_BKT)
-    return log_probs_BKV.scatter(2, ids_BKT, held_BKT * penalty)
+def penalize_repetition(log_probs_V: Tensor, held_T: Tensor, penalty: float) -> Tensor:
+    """Return the log-probabilities, those of the pieces that a hypothesis holds times the penalty.
+
+    Both may have dimensions before the last.
+    """
+    return log_probs_V.scatter(-1, held_T, log_probs_V.gather(-1, held_T) * penalty)
 
 
 def _check_prefixes(prefixes: list[list[int]], sentences: int, vocabulary: int) -> None:

@@ -144,7 +144,8 @@ def beam_search(
         final_BK = best_BC[:, :beams].masked_fill(~ends_BC[:, :beams], -torch.inf)
         finished = finished.add(
             final_BK,
-            *(_pick(one, parents_BC[:, :beams]) for one in (ids_BKT, running_BKT)),
+            _pick(ids_BKT, parents_BC[:, :beams]),
+            _pick(running_BKT, parents_BC[:, :beams]),
             penalties[length],
         )
         ended_B = ended_B + (final_BK > -torch.inf).sum(1)

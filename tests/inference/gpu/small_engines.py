@@ -29,3 +29,5 @@ def assert_same(
         for name in ("score", "log_prob"):
             values = [getattr(h, name) for h in theirs]
             assert [getattr(h, name) for h in ours] == pytest.approx(values, abs=within)
+        for one, other in zip(ours, theirs, strict=True):
+            assert one.log_probs == pytest.approx(other.log_probs, abs=within)

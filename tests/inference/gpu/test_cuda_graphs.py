@@ -47,6 +47,27 @@ def test_replayed_steps_in_full_precision_find_what_the_search_finds(
 
 
 @pytest.mark.parametrize("beam", [1, 4])
+@pytest.mark.parametrize(
+    "limits", [{"min_length": 9}, {"no_repeat_ngram": 2}, {"repetition_penalty": 1.3}]
+)
+def test_replayed_steps_keep_to_a_least_length_and_limits_on_repetition(
+    limits: dict[str, Any], beam: int, make: Make, sources: Sources
+) -> None:
+    model = make(eagerness=6.0 if "min_length" in limits else 1.0)
+    options = SearchOptions(beam=beam, max_extra=12, **limits)
+    sentences = sources(60, longest=20)
+    wanted = search(model, source_rows(sentences, torch.device("cpu")), options)
+    ours = engine(model, dtype=torch.float32)
+    found = ours.search(sentences, options)
+    assert sum(a[0].ids == b[0].ids for a, b in zip(found, wanted, strict=True)) >= 56
+    alone = [ours.search([one], options)[0] for one in sentences[:10]]  # kernels of few rows
+    assert sum(a[0].ids == b[0].ids for a, b in zip(alone, wanted[:10], strict=True)) >= 9
+    for (a, *_), (b, *_) in zip(found, wanted, strict=True):
+        if a.ids == b.ids:
+            assert a.log_probs == pytest.approx(b.log_probs, abs=0.05)
+
+
+@pytest.mark.parametrize("beam", [1, 4])
 def test_one_sentence_is_found_as_among_many(beam: int, make: Make, sources: Sources) -> None:
     model, options = make(), SearchOptions(beam=beam, max_extra=12)
     sentences = sources(30)

@@ -108,7 +108,7 @@ def test_on_a_gpu_a_translator_finds_as_much_in_bf16(trained: Path) -> None:
 def test_what_the_engine_does_not_know_is_done_by_the_model(trained: Path, gpu: str) -> None:
     ours = dragoman.load(trained, device=gpu)
     plain = dragoman.load(trained, device=gpu, precision="float32")
-    for options in ({"min_length": 3}, {"must": ["god"]}, {"prefix": "sees"}, {"align": True}):
+    for options in ({"diverse": 2}, {"must": ["god"]}, {"prefix": "sees"}, {"align": True}):
         settings: dict[str, Any] = {"beam": 2, **options}
         texts = [[x.text for x in one.translate(LINES, **settings)] for one in (ours, plain)]
         if "align" not in options or not torch.cuda.is_available():

@@ -22,6 +22,7 @@ from dragoman.inference.gpu.batch_state import (
     INFO_FIELDS,
     LENGTH,
     MAX_LENGTH,
+    MIN_LENGTH,
     SOURCE_LENGTH,
     WORDS,
     BatchState,
@@ -53,7 +54,9 @@ def weights_of(model: Model) -> GpuWeights:
     return GpuWeights(get_weights(model), config, model.targets, DEVICE, torch.float32)
 
 
-def admit(operations: PlainOperations, state: BatchState, chosen: list[int], extra: int) -> None:
+def admit(
+    operations: PlainOperations, state: BatchState, chosen: list[int], extra: int, least: int = 0
+) -> None:
     torch.manual_seed(3)
     lengths = [LENGTHS[i] + 1 for i in chosen]
     ids = torch.randint(FIRST_PIECE, 140, (len(chosen), 24), dtype=torch.int32, device=DEVICE)
@@ -62,19 +65,22 @@ def admit(operations: PlainOperations, state: BatchState, chosen: list[int], ext
     info = torch.zeros(len(state.info_FS), len(chosen), dtype=torch.int32)
     info[SOURCE_LENGTH] = torch.tensor(lengths)
     info[MAX_LENGTH] = info[SOURCE_LENGTH] - 1 + extra
+    info[MIN_LENGTH] = least
     encode_into_slots(operations, state, ids, info.to(DEVICE), torch.tensor(chosen, device=DEVICE))
 
 
-def begun(weights: GpuWeights, beams: int, best: int, steps: int, extra: int) -> BatchState:
+def begun(
+    weights: GpuWeights, beams: int, best: int, steps: int, extra: int, least: int = 0
+) -> BatchState:
     """Four sentences in five slots, active in no order; one of them is fresh."""
     operations = PlainOperations(weights)
     state = BatchState(weights, 5, beams, best, 40, 24)
     state.set_length_penalty(0.6)
     state.active_slots.copy_(torch.tensor([3, 0, 1, 5, 2]))
-    admit(operations, state, [0, 1, 3], extra)
+    admit(operations, state, [0, 1, 3], extra, least)
     for _ in range(steps):
         decode_step(operations, state, 5, stop_early=True)
-    admit(operations, state, [2], extra)
+    admit(operations, state, [2], extra, least)
     return state
 
 
@@ -92,6 +98,8 @@ def assert_same_state(ours: BatchState, plain: BatchState) -> None:
             continue
         torch.testing.assert_close(ours.sums_SK[slot], plain.sums_SK[slot], atol=1e-4, rtol=1e-4)
         alive = plain.sums_SK[slot] > -torch.inf
+        sums = [s.running_STK[slot, length][alive] for s in (ours, plain)]
+        torch.testing.assert_close(*sums, atol=1e-4, rtol=1e-4)
         assert torch.equal(
             ours.pieces_STK[slot, length][alive], plain.pieces_STK[slot, length][alive]
         )
@@ -100,14 +108,18 @@ def assert_same_state(ours: BatchState, plain: BatchState) -> None:
             assert torch.equal(*tables)
 
 
-def finished(state: BatchState, slot: int) -> list[tuple[list[int], float, float]]:
+def finished(state: BatchState, slot: int) -> list[tuple[Any, ...]]:
+    """The ids, the score, the sum, and the sum after each piece, of each that is kept."""
     rows = zip(
-        state.finished_SN4[slot].tolist(), state.finished_ids_SNT[slot].tolist(), strict=True
+        state.finished_SN4[slot].tolist(),
+        state.finished_ids_SNT[slot].tolist(),
+        state.finished_running_SNT[slot].tolist(),
+        strict=True,
     )
     ranked = sorted(rows, key=lambda row: (-row[0][0], row[0][3]))
     return [
-        (ids[: int(length)], score, total)
-        for (score, total, length, _), ids in ranked
+        (ids[: int(length)], score, total, *sums[: int(length)])
+        for (score, total, length, _), ids, sums in ranked
         if score > -torch.inf
     ]
 
@@ -138,6 +150,21 @@ def test_a_step_by_kernels_is_the_plain_step(
         decode_step(PlainOperations(weights), plain, 5, stop_early=early)
         decode_step(KernelOperations(weights), ours, 5, stop_early=early)
         assert_same_state(ours, plain)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("beams", "steps"), [(1, 0), (1, 1), (3, 0), (3, 1), (3, 2)])
+def test_kernels_do_not_end_before_the_least_length(beams: int, steps: int, make: Make) -> None:
+    weights = weights_of(make(9.0, encoder_layers=1, decoder_layers=1))
+    plain = begun(weights, beams, beams, steps, 9, least=2)
+    ours = copy.deepcopy(plain)
+    for _ in range(2):
+        decode_step(PlainOperations(weights), plain, 5, stop_early=True)
+        decode_step(KernelOperations(weights), ours, 5, stop_early=True)
+        assert_same_state(ours, plain)
+    ended = [slot for slot in range(4) if int(ours.info_FS[FINISHED, slot])]
+    assert ended == ([0, 1, 3] if steps else [])
+    assert all(len(ids) >= 2 for slot in ended for ids, *_ in finished(ours, slot))
 
 
 @pytest.mark.slow
@@ -185,7 +212,7 @@ def test_what_could_still_be_the_best_goes_on(
     weights = weights_of(make(output_bias=False))
     state = begun(weights, 2, 1, 2, 9)
     state.set_length_penalty(alpha)
-    state.info_FS[:, 0] = torch.tensor([0, 3, 1, 20, 6, 0], dtype=torch.int32)
+    state.info_FS[:, 0] = torch.tensor([0, 3, 1, 20, 6, 0, 0], dtype=torch.int32)
     state.finished_SN4[0, 0] = torch.tensor([-1.0, -3.0, 2.0, 0.0])
     state.sums_SK[0] = torch.tensor([-7.0, -7.5])
     scores = torch.zeros(10, 192, device=DEVICE)

@@ -124,6 +124,34 @@ def test_no_translation_is_longer_than_it_may_be(
         assert all(len(h.ids) <= most and EOS not in h.ids for h in hypotheses)
 
 
+@pytest.mark.parametrize("beam", [1, 4])
+@pytest.mark.parametrize(
+    "limits",
+    [
+        {"min_length": 1},
+        {"min_length": 9, "max_extra": 4},
+        {"no_repeat_ngram": 1},
+        {"no_repeat_ngram": 2, "min_length": 3},
+        {"repetition_penalty": 1.4},
+    ],
+)
+def test_a_least_length_and_limits_on_repetition_are_those_of_the_search(
+    limits: dict[str, Any], beam: int, make: Make, sources: Sources
+) -> None:
+    options = SearchOptions(beam=beam, n_best=beam, **{"max_extra": 9, **limits})
+    # Some models would end at once, and others would go on and on with the same.
+    eagerness = 6.0 if "min_length" in limits else 1.0
+    model, sentences = make(eagerness=eagerness), sources(12, longest=6)
+    free = search(model, source_rows(sentences, CPU), SearchOptions(beam=beam, max_extra=9))
+    wanted = search(model, source_rows(sentences, CPU), options)
+    assert [row[0].ids for row in free] != [row[0].ids for row in wanted], "or nothing is tested"
+    ours = engine(model)
+    assert_same(ours.search(sentences, options), wanted)
+    assert min(len(one.ids) for row in wanted for one in row) >= options.min_length
+    # What one search forbids, the next one in the same slots may find.
+    assert_same(ours.search(sentences, SearchOptions(beam=beam, max_extra=9)), free)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("beam", [1, 3])
 def test_what_recording_runs_changes_nothing(
@@ -236,13 +264,15 @@ def test_what_comes_from_the_device_in_any_order_is_ranked(make: Make) -> None:
     figures = [[-2.0, -4.0, 2.0, 3.0], [-1.0, -2.0, 1.0, 1.0], [-2.0, -5.0, 3.0, 0.0]]
     figures.append([-torch.inf, -torch.inf, 0.0, -4.0])
     ids = torch.tensor([[[5, 6, 9], [7, 9, 9], [8, 8, 8], [9, 9, 9]]])
+    sums = torch.tensor([[[-1.0, -3.0, 9], [-1.5, 9, 9], [-2.0, -3.0, -4.5], [9, 9, 9]]])
     finished = scheduler.FinishedSentences(
-        0, [0], torch.tensor([figures]).double(), ids, torch.tensor([3])
+        0, [0], torch.tensor([figures]).double(), ids, sums, torch.tensor([3])
     )
     ((number, found),) = scheduler.read_hypotheses(finished, scheduler.SourceQueue([[4]], [9]))
     assert number == 0
     assert [h.ids for h in found] == [[7], [8, 8, 8], [5, 6]]
     assert [h.log_prob for h in found] == [-2.0, -5.0, -4.0]
+    assert [h.log_probs for h in found] == [[-1.5, -0.5], [-2, -1, -1.5, -0.5], [-1, -2, -1]]
 
 
 @pytest.mark.slow
@@ -287,7 +317,7 @@ def test_it_says_which_searches_it_does_not_serve(make: Make) -> None:
     assert ours.supports(SearchOptions(beam=32))
     assert not ours.supports(SearchOptions(beam=33))
     assert not ours.supports(SearchOptions(beam=4, groups=2))
-    assert not ours.supports(SearchOptions(min_length=1))
+    assert ours.supports(SearchOptions(min_length=1, no_repeat_ngram=3, repetition_penalty=1.2))
 
 
 def test_what_it_cannot_compute_is_named_by_its_setting(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -37,7 +37,8 @@ SOURCE_LENGTH: Final = 4
 """This counts source positions, EOS among them."""
 WORDS: Final = 5
 """This counts the words that a tree is to be made over, if it is to be one."""
-INFO_FIELDS: Final = 6
+MIN_LENGTH: Final = 6
+INFO_FIELDS: Final = 7
 """So many fields there are; in slots for trees, what announces each word follows."""
 
 MIN_SLOTS: Final = 8
@@ -55,16 +56,20 @@ class SlotReport:
     def __init__(self, raw: Tensor, count: int, n_best: int, positions: int, fields: int) -> None:
         """View bytes as the parts of a report."""
         self.raw = raw
-        figures, ids, info = raw.split(self._sizes(count, n_best, positions, fields))
+        figures, ids, running, info = raw.split(self._sizes(count, n_best, positions, fields))
         figures, ids = figures[: count * n_best * 32], ids[: count * n_best * positions * 4]
+        running = running[: count * n_best * positions * 4]
         self.finished_SN4 = figures.view(torch.float64).view(count, n_best, 4)
         """Each of the best has a score, a sum, a length, and how many had finished before it."""
         self.finished_ids_SNT = ids.view(torch.int32).view(count, n_best, positions)
+        self.finished_running_SNT = running.view(torch.float32).view(count, n_best, positions)
+        """This is what the sum of each was after each piece."""
         self.info_FS = info[: fields * count * 4].view(torch.int32).view(fields, count)
 
     @staticmethod
     def _sizes(count: int, n_best: int, positions: int, fields: int) -> list[int]:
-        sizes = (count * n_best * 32, count * n_best * positions * 4, fields * count * 4)
+        pieces = count * n_best * positions * 4
+        sizes = (count * n_best * 32, pieces, pieces, fields * count * 4)
         return [-(-size // 256) * 256 for size in sizes]  # kernels want such alignment
 
     @classmethod
@@ -102,6 +107,7 @@ class BatchState:
         self.report = SlotReport.empty(device, *self.report_shape)
         self.info_FS, self.finished_SN4 = self.report.info_FS, self.report.finished_SN4
         self.finished_ids_SNT = self.report.finished_ids_SNT
+        self.finished_running_SNT = self.report.finished_running_SNT
         self.info_FS[DONE] = 1
         T, K, L, W = self.max_positions, beams, weights.layers, weights.attention_width
         ints = partial(torch.zeros, dtype=torch.int32, device=device)
@@ -109,6 +115,8 @@ class BatchState:
         doubles = partial(torch.zeros, dtype=torch.float64, device=device)
         self.sums_SK = torch.zeros(S, K, device=device)
         self.pieces_STK = ints(S, T, K)
+        self.running_STK = torch.zeros(S, T, K, device=device)
+        """This is the sum of a hypothesis when it had come to this piece."""
         # Two of each: a step reads the one of its length, even or odd, and writes the other.
         self.tables_2SKT = ints(2, S, K, T if K > 1 else 1)
         self.cache_LCW = cache(L, S * T * K, 2 * W)

@@ -27,8 +27,9 @@ from dragoman.inference.gpu.batch_state import (
     HostCopy,
     pin,
 )
-from dragoman.inference.gpu.plain_operations import PlainOperations
+from dragoman.inference.gpu.plain_operations import PlainOperations, RepetitionLimits
 from dragoman.inference.gpu.tree_grammar import TreeGrammar
+from dragoman.search.options import SearchOptions
 
 MAX_GRAPH_SOURCE: Final = 256
 """A sentence that is encoded alone is encoded by a graph if it has so few source positions."""
@@ -89,6 +90,7 @@ def decode_step(
     *,
     stop_early: bool,
     grammar: TreeGrammar | None = None,
+    repetition: RepetitionLimits | None = None,
 ) -> None:
     """Extend every hypothesis of the first `batch_size` active slots by a piece."""
     x = operations.embed(state, batch_size)
@@ -103,12 +105,16 @@ def decode_step(
         x, inner = operations.apply_stage(x, y, layer.inner)
         y = operations.linear(inner, layer.outer)
     scores = operations.scores(x, y)
-    if grammar is None:
-        operations.select_next(scores, state, batch_size, stop_early=stop_early)
-        return
-    scores = grammar.mask_scores(scores, batch_size)
-    operations.select_next(scores, state, batch_size, stop_early=stop_early)
-    grammar.extend(batch_size)
+    if repetition is not None:
+        scores = operations.limit_repetition(scores, state, batch_size, repetition)
+    if grammar is not None:
+        scores = grammar.mask_scores(scores, batch_size)
+    changed = repetition is not None or grammar is not None
+    operations.select_next(
+        scores, state, batch_size, stop_early=stop_early, after_kernel=not changed
+    )
+    if grammar is not None:
+        grammar.extend(batch_size)
 
 
 class GraphRunner:
@@ -130,7 +136,7 @@ class GraphRunner:
         """This counts steps by batch size, since somebody last cleared it."""
         self._operations, self._use_graphs = operations, use_graphs
         self._active: list[int] = []
-        self._step_graphs: dict[tuple[int, bool], Callable[[], None]] = {}
+        self._step_graphs: dict[tuple[int, bool, RepetitionLimits | None], Callable[[], None]] = {}
         self._encode_graphs: dict[int, tuple[Tensor, Callable[[], None]]] = {}
         self._pool: Any = None
 
@@ -143,9 +149,10 @@ class GraphRunner:
             self.state.active_slots.copy_(pin(active, device), non_blocking=True)
             self._active = slots
 
-    def step(self, batch_size: int, *, stop_early: bool) -> None:
+    def step(self, batch_size: int, options: SearchOptions) -> None:
         """Extend every hypothesis of the first `batch_size` active slots by a piece."""
-        key = (batch_size, stop_early)
+        repetition = RepetitionLimits.from_options(options)
+        key = (batch_size, options.stop_early, repetition)
         if key not in self._step_graphs:
 
             def run() -> None:
@@ -153,8 +160,9 @@ class GraphRunner:
                     self._operations,
                     self.state,
                     batch_size,
-                    stop_early=stop_early,
+                    stop_early=options.stop_early,
                     grammar=self.grammar,
+                    repetition=repetition,
                 )
 
             self._step_graphs[key] = self._record(run)

@@ -91,12 +91,6 @@ class GpuEngine(Engine):
         self.slots: int | None = None
         """So many sentences are searched at a time; None means as many as is good."""
 
-    def supports(self, options: SearchOptions) -> bool:
-        """Return whether the engine can search with these options."""
-        return (
-            super().supports(options) and options.min_length == 0 and not options.limits_repetition
-        )
-
     @torch.no_grad()
     def search_each(
         self,
@@ -118,7 +112,8 @@ class GpuEngine(Engine):
             )
             runner.state.set_length_penalty(options.length_penalty)
             scheduler = Scheduler(runner, options, batch_size, steps=self.steps_between_checks)
-            for number, found in scheduler.run(SourceQueue(sentences, limits, to_parse)):
+            queue = SourceQueue(sentences, limits, to_parse, min_length=options.min_length)
+            for number, found in scheduler.run(queue):
                 yield number, refuse_nan([found])[0]
 
     def _on_device(self) -> AbstractContextManager[None]:

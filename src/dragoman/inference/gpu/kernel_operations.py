@@ -77,11 +77,16 @@ class KernelOperations(PlainOperations):
         )
 
     def select_next(
-        self, scores: Tensor, state: BatchState, batch_size: int, *, stop_early: bool
+        self,
+        scores: Tensor,
+        state: BatchState,
+        batch_size: int,
+        *,
+        stop_early: bool,
+        after_kernel: bool = True,
     ) -> None:
         """Choose the next piece of every hypothesis by the rules of `beam_search`."""
-        # For trees PyTorch comes between.
-        overlap = self._overlaps(state, batch_size) and not state.words
+        overlap = self._overlaps(state, batch_size) and after_kernel
         selection_kernels.select_next(
             scores, self.weights, state, batch_size, stop_early=stop_early, overlap=overlap
         )

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -15,12 +17,31 @@ from dragoman.inference.gpu.batch_state import (
     INFO_FIELDS,
     LENGTH,
     MAX_LENGTH,
+    MIN_LENGTH,
     SOURCE_LENGTH,
     BatchState,
 )
 from dragoman.inference.gpu.weights import GpuWeights, Matrix, Norm, Stage
+from dragoman.search.allowed_outputs import penalize_repetition
 from dragoman.search.beam import stable_topk
-from dragoman.text.special_tokens import BOS, EOS, FIRST_PIECE
+from dragoman.search.options import SearchOptions
+from dragoman.search.repetition import repeating_pieces
+from dragoman.text.special_tokens import BOS, EOS, FIRST_PIECE, PAD
+
+
+@dataclass(frozen=True, slots=True)
+class RepetitionLimits:
+    """Say how often the same may be said in an output, as `SearchOptions` do."""
+
+    ngram: int
+    penalty: float
+
+    @classmethod
+    def from_options(cls, options: SearchOptions) -> RepetitionLimits | None:
+        """Return the limits that a search asks for; None if it asks for none."""
+        if not options.limits_repetition:
+            return None
+        return cls(options.no_repeat_ngram, options.repetition_penalty)
 
 
 class PlainOperations:
@@ -28,6 +49,7 @@ class PlainOperations:
 
     def __init__(self, weights: GpuWeights) -> None:
         self.weights = weights
+        self._pad = torch.tensor([PAD], device=weights.device)
 
     # --- the residual stream ---
 
@@ -115,10 +137,48 @@ class PlainOperations:
 
     # --- the choice ---
 
+    def limit_repetition(
+        self, scores: Tensor, state: BatchState, batch_size: int, limits: RepetitionLimits
+    ) -> Tensor:
+        """Return the scores, R V′, with less or nothing for what hypotheses hold already.
+
+        What these lose goes to a piece that is never chosen, so that all others keep their
+        probabilities.
+        """
+        (slots_A, lengths_A), V = self._active(state, batch_size), self.weights.targets
+        beams_AK = torch.arange(state.beams, device=scores.device).expand(batch_size, -1)
+        pieces = (state.pieces_STK, state, slots_A, lengths_A, beams_AK)
+        held_RT = self.follow_hypotheses(*pieces).long().flatten(0, 1)
+        lengths_R = lengths_A.repeat_interleave(state.beams)
+        positions_T = torch.arange(held_RT.shape[1], device=scores.device)
+        held_RT = held_RT.masked_fill(positions_T >= lengths_R[:, None], PAD)
+        log_probs_RV = self._log_probs(scores)
+        kept_RV = log_probs_RV
+        if limits.penalty != 1.0:
+            kept_RV = penalize_repetition(kept_RV, held_RT, limits.penalty)
+        if limits.ngram > 0:
+            banned_RW = repeating_pieces(held_RT, lengths_R, positions_T, limits.ngram)
+            kept_RV = kept_RV.scatter(1, banned_RW, -torch.inf)
+        kept_RV = kept_RV.index_fill(1, self._pad, -torch.inf)
+        lost_R = (1 - kept_RV.exp().sum(1)).clamp(min=0)
+        kept_RV = kept_RV.index_copy(1, self._pad, lost_R.log()[:, None])
+        if self.weights.output_bias is not None:
+            kept_RV = kept_RV - self.weights.output_bias
+        return F.pad(kept_RV, (0, scores.shape[1] - V), value=-torch.inf)
+
     def select_next(
-        self, scores: Tensor, state: BatchState, batch_size: int, *, stop_early: bool
+        self,
+        scores: Tensor,
+        state: BatchState,
+        batch_size: int,
+        *,
+        stop_early: bool,
+        after_kernel: bool = True,
     ) -> None:
-        """Choose the next piece of every hypothesis by the rules of `beam_search`."""
+        """Choose the next piece of every hypothesis by the rules of `beam_search`.
+
+        `after_kernel` says that nothing of PyTorch's came between the scores and this.
+        """
         K, V = state.beams, self.weights.targets
         log_probs_AKV = self._log_probs(scores).view(batch_size, K, V)
         slots_A = state.active_slots[:batch_size].long()
@@ -134,6 +194,7 @@ class PlainOperations:
         sums_AK = torch.where(lengths_A[:, None] > 0, sums_AK, first_K)
         totals_AKV = sums_AK[:, :, None] + log_probs_AKV
         ends_AK = totals_AKV[:, :, EOS].clone()
+        ends_AK[lengths_A < info_FA[MIN_LENGTH]] = -torch.inf
         totals_AKV[:, :, :FIRST_PIECE] = -torch.inf
         totals_AKV[lengths_A >= info_FA[MAX_LENGTH]] = -torch.inf
         totals_AKV[:, :, EOS] = ends_AK
@@ -150,7 +211,7 @@ class PlainOperations:
         sums_AK = best_AC.masked_fill(ends_AC, -torch.inf).gather(1, going_AK)
         parents_AK, last_AK = parents_AC.gather(1, going_AK), pieces_AC.gather(1, going_AK)
         self._extend(state, slots_A, lengths_A, parents_AK, last_AK)
-        state.sums_SK[slots_A] = sums_AK
+        state.sums_SK[slots_A] = state.running_STK[slots_A, lengths_A + 1] = sums_AK
 
         best_sum_A = sums_AK.max(dim=1).values
         overtaken_A = finished_AN4[:, :, 1].max(dim=1).values >= best_sum_A
@@ -193,23 +254,31 @@ class PlainOperations:
         order_AN = all_AX4[:, :, 0].sort(dim=1, descending=True, stable=True).indices[:, :N]
         finished_AN4 = all_AX4.gather(1, order_AN[:, :, None].expand(-1, -1, 4))
         finished_AN4[:, :, 3] = torch.arange(N, device=sums.device)
-        T = state.max_positions
-        ids_AKT = self._hypothesis_ids(state, slots_A, lengths_A, parents_AK)
-        ids_AXT = torch.cat([state.finished_ids_SNT[slots_A], ids_AKT], dim=1)
-        state.finished_ids_SNT[slots_A] = ids_AXT.gather(1, order_AN[:, :, None].expand(-1, -1, T))
+        order_ANT = order_AN[:, :, None].expand(-1, -1, state.max_positions)
+        for kept_SNT, all_STK in (
+            (state.finished_ids_SNT, state.pieces_STK),
+            (state.finished_running_SNT, state.running_STK),
+        ):
+            new_AKT = self.follow_hypotheses(all_STK, state, slots_A, lengths_A, parents_AK)
+            kept_SNT[slots_A] = torch.cat([kept_SNT[slots_A], new_AKT], dim=1).gather(1, order_ANT)
         state.finished_SN4[slots_A] = finished_AN4
         return finished_AN4
 
-    def _hypothesis_ids(
-        self, state: BatchState, slots_A: Tensor, lengths_A: Tensor, parents_AK: Tensor
+    def follow_hypotheses(
+        self,
+        values_STK: Tensor,
+        state: BatchState,
+        slots_A: Tensor,
+        lengths_A: Tensor,
+        parents_AK: Tensor,
     ) -> Tensor:
-        """Return the pieces of some hypotheses, A K T; the first is not BOS."""
+        """Return what some hypotheses have at each of their pieces, A K T; the first is not BOS."""
         K, T = state.beams, state.max_positions
         tables_AKT = self._follow_tables(state, slots_A, lengths_A, parents_AK)
         entries_AKT = torch.arange(T, device=slots_A.device) * K + tables_AKT
-        pieces_AX = state.pieces_STK[slots_A].flatten(1)
-        ids_AKT = pieces_AX.gather(1, entries_AKT.flatten(1)).view_as(entries_AKT)
-        return ids_AKT.roll(-1, dims=2)
+        values_AX = values_STK[slots_A].flatten(1)
+        found_AKT = values_AX.gather(1, entries_AKT.flatten(1)).view_as(entries_AKT)
+        return found_AKT.roll(-1, dims=2)
 
     def _follow_tables(
         self, state: BatchState, slots_A: Tensor, lengths_A: Tensor, parents_AK: Tensor

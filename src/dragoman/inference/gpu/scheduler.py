@@ -26,9 +26,11 @@ from dragoman.inference.gpu.batch_state import (
     FINISHED,
     INFO_FIELDS,
     MAX_LENGTH,
+    MIN_LENGTH,
     SOURCE_LENGTH,
     WORDS,
     HostCopy,
+    SlotReport,
     copy_async,
     pin,
     record_event,
@@ -56,13 +58,15 @@ class SourceQueue:
         sentences: Sequence[Sequence[int]],
         max_lengths: Sequence[int],
         to_parse: SentencesToParse | None = None,
+        *,
+        min_length: int = 0,
     ) -> None:
         """Sort the sentences; with `to_parse`, trees are to be made over their words."""
         lengths = np.array([len(ids) for ids in sentences], np.int32)
         self.order = np.argsort(-lengths, kind="stable")
         self.max_lengths: Ints = np.array(max_lengths, np.int32)[self.order]
         self.lengths: Ints = lengths[self.order] + 1
-        self._to_parse = to_parse
+        self._to_parse, self._min_length = to_parse, min_length
         ids = chain.from_iterable(sentences[n] for n in self.order)
         self._ids: Ints = np.fromiter(ids, np.int32, int(lengths.sum()))
         self._starts = np.cumsum(self.lengths - 1, dtype=np.int64) - (self.lengths - 1)
@@ -74,6 +78,7 @@ class SourceQueue:
         """Return all that the device needs of some, for these slots: info, F B; slots; ids, B P."""
         info_FB: Ints = np.zeros((fields, len(slots)), np.int32)
         info_FB[MAX_LENGTH] = self.max_lengths[chosen]
+        info_FB[MIN_LENGTH] = self._min_length
         info_FB[SOURCE_LENGTH] = self.lengths[chosen]
         if self._to_parse is not None:
             for column, number in enumerate(self.order[chosen]):
@@ -103,6 +108,7 @@ class FinishedSentences:
     sentences: list[int]
     finished_BN4: Tensor
     ids_BNT: Tensor
+    running_BNT: Tensor
     count_B: Tensor
 
 
@@ -137,7 +143,7 @@ class Scheduler:
                 next_, searched = next_ + coming, searched + coming
             small = batch_size * self._options.beam <= SMALL_BATCH_ROWS
             for _ in range(1 if small else self._steps):
-                self._runner.step(batch_size, stop_early=self._options.stop_early)
+                self._runner.step(batch_size, self._options)
             time += 1
             copy = self._runner.host_copies[time % 2]
             copy.start(time)
@@ -185,12 +191,10 @@ class Scheduler:
         """Take what was found from the copy, or ask for it after the one that is on its way."""
         if copy.report is not None:
             slots_B = torch.tensor(slots)
-            report = copy.report
-            parts = (report.finished_SN4, report.finished_ids_SNT, report.info_FS[FINISHED])
+            parts = _finished_parts(copy.report)
             return FinishedSentences(copy.time, sentences, *(part[slots_B] for part in parts))
         slots_B = self._to_device(np.array(slots, np.int64))
-        state = self._state
-        parts = (state.finished_SN4, state.finished_ids_SNT, state.info_FS[FINISHED])
+        parts = _finished_parts(self._state.report)
         found = [self._to_host(part.index_select(0, slots_B)) for part in parts]
         return FinishedSentences(copy.time + 1, sentences, *found)
 
@@ -203,11 +207,20 @@ class Scheduler:
         return here
 
 
+def _finished_parts(report: SlotReport) -> tuple[Tensor, ...]:
+    return (
+        report.finished_SN4,
+        report.finished_ids_SNT,
+        report.finished_running_SNT,
+        report.info_FS[FINISHED],
+    )
+
+
 def read_hypotheses(
     finished: FinishedSentences, sources: SourceQueue
 ) -> Iterator[tuple[int, list[Hypothesis]]]:
     """Yield each sentence's hypotheses, best first; the device keeps them in no order."""
-    ids_BNT = finished.ids_BNT.numpy()
+    ids_BNT, running_BNT = finished.ids_BNT.numpy(), finished.running_BNT.numpy()
     figures, counts = finished.finished_BN4.tolist(), finished.count_B.tolist()
     for place, number in enumerate(finished.sentences):
         found = []
@@ -216,5 +229,6 @@ def read_hypotheses(
             for rank, (score, total, length, _) in ranked:
                 if score != -np.inf:
                     ids = ids_BNT[place, rank, : int(length)].tolist()
-                    found.append(Hypothesis(ids, score, total))
+                    sums = running_BNT[place, rank, : int(length)].tolist()
+                    found.append(Hypothesis.from_running_sums(ids, score, total, sums))
         yield int(sources.order[number]), found or [fallback_hypothesis([])]

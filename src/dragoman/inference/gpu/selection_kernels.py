@@ -17,7 +17,14 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from dragoman.inference.gpu.batch_state import DONE, FINISHED, LENGTH, MAX_LENGTH, BatchState
+from dragoman.inference.gpu.batch_state import (
+    DONE,
+    FINISHED,
+    LENGTH,
+    MAX_LENGTH,
+    MIN_LENGTH,
+    BatchState,
+)
 from dragoman.inference.gpu.small_gemm import launch_options
 from dragoman.inference.gpu.weights import GpuWeights
 from dragoman.text.special_tokens import EOS, FIRST_PIECE
@@ -66,8 +73,10 @@ def select_next(
             state.sums_SK,
             state.tables_2SKT,
             state.pieces_STK,
+            state.running_STK,
             state.finished_SN4,
             state.finished_ids_SNT,
+            state.finished_running_SNT,
         ),
         *(state.penalties_T, V, row_stride, size, state.max_positions),
         BEAMS=K,
@@ -97,8 +106,10 @@ def partial_best_kernel(
     row = tl.program_id(0)
     slot, beam = tl.load(active_slots + row // BEAMS), row % BEAMS
     alive = tl.load(info + _DONE * slots + slot) == 0
+    length = tl.load(info + _LENGTH * slots + slot)
+    short = length < tl.load(info + _MIN_LENGTH * slots + slot)
     if BEAMS > 1:
-        fresh = tl.load(info + _LENGTH * slots + slot) == 0
+        fresh = length == 0
         total = tl.load(totals + slot * BEAMS + beam)
         alive = alive & tl.where(fresh, beam == 0, total > -float("inf"))
     if OVERLAP:
@@ -116,7 +127,7 @@ def partial_best_kernel(
         mine, real = row * X + part, part < X
         tl.store(sums + mine * 2, highest, mask=real)
         tl.store(sums + mine * 2 + 1, tl.sum(tl.exp(score - base[:, None]), 1), mask=real)
-        score = tl.where((piece < _FIRST) & (piece != _EOS), -float("inf"), score)
+        score = tl.where((piece < _FIRST) & ((piece != _EOS) | short), -float("inf"), score)
         value, place = tl.max(score, 1, return_indices=True)
         tl.store(best + mine, value, mask=real)
         tl.store(found + mine, part * SIZE + place, mask=real)
@@ -124,8 +135,8 @@ def partial_best_kernel(
 
 @triton.jit
 def update_beams_kernel(
-    scores, bias, best, found, sums, active_slots, info, totals, tables, pieces,
-    finished, finished_ids, penalties, V, row_stride, slots, max_positions,
+    scores, bias, best, found, sums, active_slots, info, totals, tables, pieces, running,
+    finished, finished_ids, finished_running, penalties, V, row_stride, slots, max_positions,
     BEAMS: tl.constexpr, BEAMS_2: tl.constexpr, CANDIDATES: tl.constexpr,
     CANDIDATES_2: tl.constexpr, PARTS: tl.constexpr, PARTS_2: tl.constexpr, SIZE: tl.constexpr,
     BEST: tl.constexpr, BEST_2: tl.constexpr, BIAS: tl.constexpr, EARLY: tl.constexpr,
@@ -142,6 +153,7 @@ def update_beams_kernel(
         length = tl.load(info + _LENGTH * slots + slot)
         finished_count = tl.load(info + _FINISHED * slots + slot)
         max_length = tl.load(info + _MAX_LENGTH * slots + slot)
+        short = length < tl.load(info + _MIN_LENGTH * slots + slot)
 
         # What each hypothesis has, and log Σ exp of its scores.
         beam = tl.arange(0, BEAMS_2)
@@ -192,7 +204,7 @@ def update_beams_kernel(
                     score += tl.load(bias + other, mask=other < V, other=0.0)
                     limit += tl.load(bias + taken)
                 left = (score < limit) | ((score == limit) & (other > taken))
-                left = left & ((other >= _FIRST) | (other == _EOS))
+                left = left & ((other >= _FIRST) | ((other == _EOS) & (short == 0)))
                 score = tl.where(left, score, -float("inf"))
                 if full:
                     score = tl.full([SIZE], -float("inf"), tl.float32)
@@ -238,8 +250,10 @@ def update_beams_kernel(
                             through = tl.where(time == length, of, through)
                         entry = (slot * max_positions + time) * BEAMS + through
                         id_ = tl.load(pieces + entry, mask=time <= length, other=0)
-                        to = finished_ids + (slot * BEST + into) * max_positions + time - 1
-                        tl.store(to, id_, mask=time <= length)
+                        sum_then = tl.load(running + entry, mask=time <= length, other=0.0)
+                        to = (slot * BEST + into) * max_positions + time - 1
+                        tl.store(finished_ids + to, id_, mask=time <= length)
+                        tl.store(finished_running + to, sum_then, mask=time <= length)
                 finished_count += 1
         if broken > 0:  # the host will say so
             finished_scores = tl.where(place == 0, float("nan"), finished_scores)
@@ -266,7 +280,9 @@ def update_beams_kernel(
         tl.debug_barrier()  # all threads have read what is written now
         mine = beam < BEAMS
         tl.store(totals + slot * BEAMS + beam, new_sum, mask=mine)
-        tl.store(pieces + (slot * max_positions + length + 1) * BEAMS + beam, new_piece, mask=mine)
+        next_entry = (slot * max_positions + length + 1) * BEAMS + beam
+        tl.store(pieces + next_entry, new_piece, mask=mine)
+        tl.store(running + next_entry, new_sum, mask=mine)
         if BEAMS > 1:
             for start in range(0, length + 1, STEP):
                 time = start + before
@@ -288,5 +304,6 @@ def update_beams_kernel(
 
 
 _DONE, _LENGTH, _FINISHED = tl.constexpr(DONE), tl.constexpr(LENGTH), tl.constexpr(FINISHED)
-_MAX_LENGTH, _EOS, _FIRST = tl.constexpr(MAX_LENGTH), tl.constexpr(EOS), tl.constexpr(FIRST_PIECE)
+_MAX_LENGTH, _MIN_LENGTH = tl.constexpr(MAX_LENGTH), tl.constexpr(MIN_LENGTH)
+_EOS, _FIRST = tl.constexpr(EOS), tl.constexpr(FIRST_PIECE)
 _NO_KEY = tl.constexpr(2147483647)
