@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Final
 
 from dragoman.inference.joining import Between, join_translations
 from dragoman.inference.translation_types import Translation
 from dragoman.text.languages import written_without_spaces
+from dragoman.text.paragraphs import Paragraph, split_paragraphs
 from dragoman.text.sentence_splitting import sentence_spans
 
-_LINE_END: Final = re.compile(r"(\r\n|[\n\r\x0b\x0c\x85\u2028\u2029])")
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
@@ -24,22 +25,21 @@ class TextLayout:
         With `lines` each line is translated as a whole, and none is joined with the next.
         """
         self.text = text
-        text = _SURROGATE.sub("\ufffd", text)
         self._spaces = not written_without_spaces(source), not written_without_spaces(target)
-        self._parts: list[Between | str] = []
-        for place, line in enumerate(_LINE_END.split(text)):
-            if place % 2:
-                self._parts.append(Between(line, line))
-                continue
-            start, end = len(line) - len(line.lstrip()), len(line.rstrip())
-            if not any(map(str.isalnum, line)):
-                self._parts.append(Between(line, line))
-                continue
-            self._parts.append(Between(line[:start], line[:start]))
-            self._parts += [line[start:end]] if lines else self._split(line[start:end], source)
-            self._parts.append(Between(line[end:], line[end:]))
-        self._parts = [part for part in self._parts if part != Between("", "")]
-        self.sentences = [part for part in self._parts if isinstance(part, str)]
+        self._parts: list[Between | _LaidOutParagraph] = []
+        for part in split_paragraphs(_SURROGATE.sub("\ufffd", text), source, join_lines=not lines):
+            if isinstance(part, str):
+                self._parts.append(Between(part, part))
+            else:
+                sentences = [part.text] if lines else self._split(part.text, source)
+                self._parts.append(_LaidOutParagraph(part, sentences))
+        self.sentences = [
+            sentence
+            for part in self._parts
+            if isinstance(part, _LaidOutParagraph)
+            for sentence in part.parts
+            if isinstance(sentence, str)
+        ]
         """These are to be translated, in order."""
 
     def _split(self, text: str, language: str) -> list[Between | str]:
@@ -65,9 +65,47 @@ class TextLayout:
     def join(
         self, translations: Sequence[Translation], normalize: Callable[[str], str]
     ) -> Translation:
-        """Return the translation of the text, given those of its sentences."""
+        """Return the translation of the text, given those of its sentences.
+
+        `normalize` is what the sentences went through before their words were counted.
+        """
         coming = iter(translations)
-        parts = [next(coming) if isinstance(part, str) else part for part in self._parts]
+        parts: list[Between | Translation] = []
+        for part in self._parts:
+            if isinstance(part, Between):
+                parts.append(part)
+            else:
+                filled = [next(coming) if isinstance(one, str) else one for one in part.parts]
+                parts.append(part.lay_out(join_translations(part.text, filled, normalize)))
         if not parts:
             return Translation(self.text, self.text, 0.0, ())
         return join_translations(self.text, parts, normalize)
+
+
+class _LaidOutParagraph:
+    """Hold a paragraph with its sentences and the spacing between them."""
+
+    def __init__(self, paragraph: Paragraph, parts: list[Between | str]) -> None:
+        self.parts, self.text = parts, paragraph.text
+        self._paragraph = paragraph
+
+    def lay_out(self, found: Translation) -> Translation:
+        """Return a translation on lines like the paragraph's.
+
+        Where lines were broken at spaces alone, words keep their numbers and so their alignment.
+        """
+        paragraph = self._paragraph
+        if not paragraph.width:
+            return found
+        aligned = paragraph.text.split() == paragraph.original.split()
+        laid_out = [
+            replace(
+                one,
+                source=paragraph.original,
+                text=paragraph.lay_out(one.text),
+                alignment=one.alignment if aligned else (),
+                alternatives=(),
+            )
+            for one in (found, *found.alternatives)
+        ]
+        return replace(laid_out[0], alternatives=tuple(laid_out[1:]))
