@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import Final, TypeAlias
 
 from dragoman.text.languages import written_without_spaces
@@ -33,11 +33,14 @@ _TIMING: Final = re.compile(r"\s*(?:\d+:)?\d\d:\d\d[.,]\d{3}\s*-->\s*(?:\d+:)?\d
 _COLUMNS: Final = re.compile(r"\t|[^\s.!?:] {3,}\S|\S {2,}\S.*[^\s.!?:] {2,}\S|\|.*\|")
 _CODE: Final = re.compile(
     r"[;{}]\s*$|^\s*(?:\$|>>>|//|/\*|#!|#include|@\w+$|import \w|from \w+ import"
-    r"|def \w+\(|class \w+[:(]|return\b.*;?$|if ?\(.*\)|for ?\(.*\)|</?\w+[^>]*>\s*$)|[=!<>]==?.*[()]|\w\(\)|=> |->"
+    r"|def \w+\(|class \w+[:(]|return\b.*;?$"
+    r"|if ?\(.*\)|for ?\(.*\)|</?\w+[^>]*>\s*$)|[=!<>]==?.*[()]|\w\(\)|=> |->"
 )
 _KEY_AND_VALUE: Final = re.compile(r"[^\W\d_][\w -]{0,20}:\s")
 _SIGNATURE: Final = re.compile(r"--\s?$")
 _SENTENCE_END: Final = re.compile(r"[.!?…。！？｡:]['\"”’»«“)\]」』）*_]*$")
+_PROSE: Final = re.compile(r"[^\W\d_][.!?]['\"”’»«“)]*(?:\s|$)|[。！？]")
+"""Of a few lines one sentence must end somewhere, or they may as well be a list."""
 _WIDE: Final = re.compile("[\u2e80-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uffef]")
 """Scripts written without spaces, whose lines may be broken between any two characters."""
 _NOT_FIRST: Final = frozenset(
@@ -117,34 +120,33 @@ def assemble(parts: Sequence[str | Paragraph], translations: Sequence[str]) -> s
 class _Line:
     """Hold one line: what quotes it, its indentation and marker, and its words."""
 
-    __slots__ = ("content", "cue", "end", "fixed", "marker", "newline", "quote", "start")
+    __slots__ = ("content", "cue", "end", "marker", "newline", "quote", "start", "words")
 
     def __init__(self, content: str, newline: str) -> None:
         self.content, self.newline = content, newline
-        quoted = _QUOTED.match(content)
-        self.quote = quoted[0] if quoted else ""
-        at = len(self.quote)
-        indent = len(content) - at - len(content[at:].lstrip())
-        self.start, self.end = at + indent, len(content.rstrip())
-        self.marker = ""
-        self.fixed = False
-        """This line stays as it is, whatever it says."""
+        self.quote = self.marker = self.words = ""
+        """`words` is what is to be translated, if anything."""
+        self.start, self.end = 0, len(content)
         self.cue = False
         """This is what a subtitle says."""
-        if found := _MARKER.match(content, self.start):
-            self.set_marker(found[0])
+        if not content or content.isspace():
+            return
+        if ">" in content and (quoted := _QUOTED.match(content)):
+            self.quote = quoted[0]
+        at = len(self.quote)
+        self.start = len(content) - len(content[at:].lstrip())
+        self.end = len(content.rstrip())
+        if _has_words(content):
+            self.words = content[self.start : self.end]
+            if found := _MARKER.match(content, self.start):
+                self.set_marker(found[0])
 
     def set_marker(self, marker: str) -> None:
         """Take what a list item begins with out of the words, if any word is left."""
-        if any(map(str.isalnum, self.content[self.start + len(marker) : self.end])):
+        if _has_words(rest := self.content[self.start + len(marker) : self.end]):
             self.marker += marker
             self.start += len(marker)
-
-    @property
-    def words(self) -> str:
-        """Return what is to be translated, or nothing."""
-        words = self.content[self.start : self.end]
-        return words if not self.fixed and any(map(str.isalnum, words)) else ""
+            self.words = rest
 
     @property
     def quote_level(self) -> int:
@@ -183,9 +185,9 @@ def _find_timings(lines: list[_Line]) -> None:
     cue = False
     for index, line in enumerate(lines):
         if "-->" in line.content and _TIMING.match(line.content):
-            line.fixed = cue = True
+            line.words, cue = "", True
             if index and lines[index - 1].content.strip().isdigit():
-                lines[index - 1].fixed = True
+                lines[index - 1].words = ""
         else:
             cue = cue and bool(line.content.strip())
             line.cue = cue
@@ -247,21 +249,30 @@ class _Runs:
         width = max(line.width for line in block)
         if not _NARROWEST <= width <= _WIDEST:
             return self._join_hanging(block)
-        return [
-            part
-            for run in self._full_runs(block, max(width, known))
-            for part in ([run] if _is_wrapped(run, block, known) else [[line] for line in run])
-        ]
+        # Some editors count characters where others count columns.
+        for measure in (_columns,) if all(map(str.isascii, texts)) else (_columns, len):
+            joined = [
+                part
+                for run in self._full_runs(block, known if measure is _columns else 0, measure)
+                for part in ([run] if _is_wrapped(run, block, known) else [[line] for line in run])
+            ]
+            if len(joined) < len(block):
+                return joined
+        return alone
 
     # --- wrapped at a width ---
 
-    def _full_runs(self, block: list[_Line], width: int) -> list[list[_Line]]:
+    def _full_runs(
+        self, block: list[_Line], known: int, measure: Callable[[str], int]
+    ) -> list[list[_Line]]:
         """Cut a block after each line that had room for the next word, or whose indent changes."""
         runs = [[block[0]]]
-        for line, following in pairwise(block):
-            room = width - line.width
+        widths = [measure(line.content[: line.end]) for line in block]
+        widest = max(known, *widths)
+        for width, (line, following) in zip(widths, pairwise(block), strict=False):
+            cut = line.words[-1] == "-" and width >= 0.8 * widest
             if (
-                _first_columns(following.words) + _gap(line, following) > room
+                (width + _next_width(following.words, measure) > widest or cut)
                 and not line.content.endswith(("  ", "\\"))
                 and self._indents_agree(runs[-1], following)
             ):
@@ -329,9 +340,12 @@ def _is_wrapped(run: list[_Line], block: list[_Line], known: int) -> bool:
         return len(block) == 2 and 60 <= first.width <= 90 and not upper and finished
     if 2 * ends > breaks:
         return False
-    if not lower and not any(map(str.islower, "".join(line.words for line in run))):
+    text = " ".join(line.words for line in run)
+    if breaks < 4 and (not _PROSE.search(text) or max(line.width for line in run) < 55):
+        return False
+    if not (lower or upper) or text.isupper():
         return True  # letters without case, or capitals alone, tell nothing
-    return lower >= max(1, breaks / 5)
+    return lower >= max(1, (lower + upper) / 5)
 
 
 def _joined(run: list[_Line], text: str, spaces: bool) -> Paragraph:
@@ -369,13 +383,17 @@ def _hyphenated(words: str, following: str, text: str) -> str:
     return words + following
 
 
+def _has_words(text: str) -> bool:
+    return any(map(str.isalnum, text))
+
+
 def _merge_strings(parts: Parts) -> Parts:
     merged: Parts = []
-    for part in parts:
-        if isinstance(part, str) and merged and isinstance(merged[-1], str):
-            merged[-1] += part
-        elif part:
-            merged.append(part)
+    for kept, group in groupby(parts, lambda part: isinstance(part, str)):
+        if not kept:
+            merged += group
+        elif joined := "".join(map(str, group)):
+            merged.append(joined)
     return merged
 
 
@@ -383,16 +401,12 @@ def _first_letter(words: str) -> str:
     return next(filter(str.isalpha, words), "")
 
 
-def _first_columns(words: str) -> int:
-    """Return how wide the first word is, or the first character where any may end a line."""
-    if _WIDE.match(words):
-        # A mark that must not begin a line comes with the character before it.
-        return 2 + 2 * sum(one in _NOT_FIRST for one in words[1:3])
-    return _columns(words.split(None, 1)[0])
-
-
-def _gap(line: _Line, following: _Line) -> int:
-    return 0 if _WIDE.match(following.words) and _WIDE.match(line.words[-1]) else 1
+def _next_width(following: str, measure: Callable[[str], int]) -> int:
+    """Return how much room the first word of the following line would have taken."""
+    if not _WIDE.match(following):
+        return 1 + measure(following.split(None, 1)[0])
+    # A mark that must not begin a line comes with the character before it, or hangs over the edge.
+    return 4 + 2 * sum(one in _NOT_FIRST for one in following[1:3])
 
 
 def _columns(text: str) -> int:

@@ -26,9 +26,10 @@ _OPENER: Final = dict(
 )
 
 _END: Final = (
-    rf"(?<![%s])[%s](?:[%s]|[{re.escape(_CLOSING)}]"
-    r'|(?<!")"|[“‘](?!\w)'  # these may open as well
+    r"(?<![%s])[%s](?:[%s]"
     r"|\[\d{1,3}\]|\]\([^\s()]{1,200}\)|</\w{1,12}>"  # references, links, closing tags
+    rf"|[{re.escape(_CLOSING)}]"
+    r'|(?<!")"|[“‘](?!\w)'  # these may open as well
     r"|[ \xa0\u202f]»(?=[\s.,;:!?)]|$)"  # « Oui ! »
     r"|[ \xa0]\.(?=[ \xa0.]|$))*+"  # . . .
     r"|(?<=[다요죠까네])(?:[~～]++| ?\^\^| ?[ㅋㅎㅠㅜ]{2,}+)(?=\s|$)"  # 좋아요~, 좋아요 ㅋㅋ
@@ -68,8 +69,7 @@ _SHORT_NUMBER_NEXT: Final = re.compile(r"\d{1,2}\.(?!\d)")
 _NO_VOWELS: Final = re.compile(r"[bcdfghj-np-tv-xzß]{2,5}", re.IGNORECASE)
 _ELIDED: Final = re.compile(r"[^\W\d_]{1,2}['’](?=\w)")
 _UNITS: Final = frozenset(
-    ("kg", "km", "cm", "mm", "ml", "dl", "kw", "kwh", "hz", "khz", "mhz", "ghz", "kb", "mb", "gb")
-    + ("tb", "kmh", "mph", "hmm", "pst", "brb")
+    ("kg", "km", "cm", "mm", "ml", "kwh", "mhz", "ghz", "kb", "mb", "gb", "tb")
 )
 """These have no vowel and are no abbreviations with a point."""
 _CASUAL_AND_CAPITAL: Final = re.compile(r"[.!?]\s+[^\W\d_a-zà-ÿ]")
