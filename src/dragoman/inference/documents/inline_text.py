@@ -17,6 +17,9 @@ from typing import Final, NamedTuple
 from dragoman.inference.documents.document import Mark, Unit
 from dragoman.inference.documents.file_text import has_letters
 
+_MAX_NESTING: Final = 100
+"""Tags that are deeper in others are not told apart, so that time stays in proportion."""
+
 
 class Kind(Enum):
     """Say what a token of a text with markup is."""
@@ -141,8 +144,11 @@ class InlineText:
         marks = _nest([mark for mark in marks if mark.key in self._tags], len(text))
         places = sorted({0, len(text), *(p for mark in marks for p in (mark.start, mark.end))})
         still_open: list[Mark] = []
+        beginning: dict[int, list[Mark]] = {}
+        for mark in marks:
+            beginning.setdefault(mark.start, []).append(mark)
         for place, following in pairwise([*places, len(text)]):
-            here = [mark for mark in marks if mark.start == mark.end == place]
+            here = [mark for mark in beginning.get(place, ()) if mark.end == place]
             while still_open and still_open[-1].end == place:
                 mark = still_open.pop()
                 yield from self._write_empty(
@@ -150,8 +156,8 @@ class InlineText:
                 )
                 here = [one for one in here if mark.key not in self._tags[one.key].above]
                 yield self._tags[mark.key].closing
-            for mark in marks:
-                if mark.start == place < mark.end:
+            for mark in beginning.get(place, ()):
+                if place < mark.end:
                     yield from self._write_empty(
                         [one for one in here if mark.key not in self._tags[one.key].above]
                     )
@@ -186,12 +192,28 @@ def _join(tokens: Iterable[Token], escape: Callable[[str], str]) -> str:
     return "".join(escape(one.raw) if one.kind is Kind.TEXT else one.raw for one in tokens)
 
 
+def _move_spaces(tokens: Iterable[Token]) -> list[Token]:
+    """Return tokens in which a space after an empty tag is the tag's if there is one before it."""
+    found = list(tokens)
+    for place in range(1, len(found) - 1):
+        before, tag, after = found[place - 1 : place + 2]
+        if (
+            tag.kind is Kind.EMPTY
+            and before.kind is after.kind is Kind.TEXT
+            and before.raw.endswith(" ")
+            and after.raw.startswith(" ")
+        ):
+            found[place] = tag._replace(raw=f"{tag.raw} ")
+            found[place + 1] = after._replace(raw=after.raw[1:])
+    return found
+
+
 def _pair_tags(tokens: Iterable[Token]) -> tuple[list[_Numbered], dict[int, _Tag]]:
     """Number the tags, those that open and close together alike; white space is set apart."""
     found: list[_Numbered] = []
     tags: dict[int, _Tag] = {}
     still_open: list[_Numbered] = []
-    for token in tokens:
+    for token in _move_spaces(tokens):
         if token.kind is Kind.TEXT:
             core = token.raw.strip()
             start = token.raw.find(core) if core else len(token.raw)
@@ -201,9 +223,9 @@ def _pair_tags(tokens: Iterable[Token]) -> tuple[list[_Numbered], dict[int, _Tag
         one = _Numbered(token)
         found.append(one)
         if token.kind is Kind.CLOSE:
-            names = [other.token.name for other in still_open]
+            names = [other.token.name for other in still_open[-_MAX_NESTING:]]
             if token.name in names:
-                place = len(names) - 1 - names[::-1].index(token.name)
+                place = len(still_open) - 1 - names[::-1].index(token.name)
                 for other in still_open[place + 1 :]:
                     other.token = other.token._replace(kind=Kind.EMPTY)
                 one.key = still_open[place].key
@@ -223,7 +245,7 @@ def _pair_tags(tokens: Iterable[Token]) -> tuple[list[_Numbered], dict[int, _Tag
         if one.token.kind is Kind.CLOSE:
             around.pop()
         elif one.key >= 0:
-            tags[one.key].above = frozenset(around)
+            tags[one.key].above = frozenset(around[-_MAX_NESTING:])
             if one.token.kind is Kind.OPEN:
                 around.append(one.key)
     return found, tags

@@ -12,6 +12,7 @@ from typing import Final
 
 from dragoman.inference.documents.document import Unit
 from dragoman.inference.documents.inline_text import InlineText, Kind, Token, split_tokens
+from dragoman.text.paragraphs import Paragraph, split_paragraphs
 
 _ITEMS: Final = re.compile(
     r"""
@@ -19,7 +20,7 @@ _ITEMS: Final = re.compile(
     | (?P<word>
         \ue000\d+\ue001 | \ue002
       | `[^`\n]+`
-      | \{\{.{0,200}?\}\}
+      | \{\{(?:(?!\{\{).){0,200}?\}\}
       | [$\#%]\{[^{}\n]{0,200}\}
       | \$t\([^()]*\)
       | (?<!')'[{}][^']*'(?!')
@@ -30,7 +31,7 @@ _ITEMS: Final = re.compile(
       | %L?\d{1,2}(?!\d*%)
       | (?<![\w$])\$[A-Za-z_]\w*
       | (?:https?|ftp)://[^\s<>"]*[^\s<>".,;:!?)\]']
-      | [\w.+-]+@\w[\w-]*(?:\.\w[\w-]*)+
+      | (?<![\w.+-])[\w.+-]{1,64}@\w[\w-]*(?:\.\w[\w-]*)+
     )""",
     re.VERBOSE,
 )
@@ -40,7 +41,6 @@ _HTML_TAG_NAMES: Final = (
     "time tr tt u ul var wbr x xliff:g"
 )
 _HTML_TAGS: Final = frozenset(_HTML_TAG_NAMES.split())
-_LINE_END: Final = re.compile(r"(\r\n|\n|\r)")
 
 
 def message_tokens(text: str) -> list[Token]:
@@ -59,8 +59,15 @@ def message_tokens(text: str) -> list[Token]:
 class MessageText:
     """Hold a message as the units that are to be translated and what stands between them."""
 
-    def __init__(self, text: str, *, icu: bool = False, number_sign: bool = False) -> None:
-        """Take a message without its file's escapes.
+    def __init__(
+        self,
+        text: str,
+        *,
+        icu: bool = False,
+        number_sign: bool = False,
+        language: str | None = None,
+    ) -> None:
+        """Take a message without its file's escapes, and its language.
 
         With `icu` there may be plurals in it; in a branch of one, `number_sign` says, # is a word.
         """
@@ -72,15 +79,16 @@ class MessageText:
         self._doubled = "%%" in text and not private
         self._quoted = "''" in text and bool(icu)
         self._number_sign = number_sign and not private
-        self._lines = [
-            line if place % 2 or not line else self._read_line(line)
-            for place, line in enumerate(_LINE_END.split(text))
+        several = "\n" in text or "\r" in text
+        self._parts = [
+            part if isinstance(part, str) else (part, self._read_paragraph(part.text))
+            for part in (split_paragraphs(text, language) if several else [Paragraph(text, text)])
         ]
         self._icu = bool(self._arguments) or number_sign
         self.units = [
-            line.unit
-            for line in self._lines
-            if isinstance(line, InlineText) and line.unit is not None
+            part[1].unit
+            for part in self._parts
+            if not isinstance(part, str) and part[1].unit is not None
         ]
         """These are to be translated."""
         for argument in self._arguments:
@@ -88,7 +96,7 @@ class MessageText:
                 if isinstance(part, MessageText):
                     self.units += part.units
 
-    def _read_line(self, line: str) -> InlineText:
+    def _read_paragraph(self, line: str) -> InlineText:
         if self._number_sign:
             line = line.replace("#", "\ue002")
         if self._doubled:
@@ -111,18 +119,24 @@ class MessageText:
             text = _BEFORE_SYNTAX.sub("''", text)
         return text
 
+    def _fill_part(self, part: str | tuple[Paragraph, InlineText], coming: Iterator[Unit]) -> str:
+        if isinstance(part, str):
+            return part
+        paragraph, inline = part
+        if inline.unit is None:
+            return paragraph.original
+        unit = next(coming)
+        if unit == inline.unit:
+            return paragraph.original
+        return paragraph.lay_out(inline.render(unit, self._write_text))
+
     def fill(self, translations: Iterator[Unit]) -> str:
         """Return the message with the next translations in place of its units."""
         taken = [next(translations) for _ in self.units]
         if taken == self.units:
             return self._text
         coming = iter(taken)
-        text = "".join(
-            line
-            if isinstance(line, str)
-            else line.render(next(coming) if line.unit else None, self._write_text)
-            for line in self._lines
-        )
+        text = "".join(self._fill_part(part, coming) for part in self._parts)
         arguments = [
             "".join(one if isinstance(one, str) else one.fill(coming) for one in argument)
             for argument in self._arguments

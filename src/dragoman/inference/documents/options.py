@@ -20,6 +20,8 @@ class DocumentOptions:
     """Whether the first row of a table has names; None means that the row itself tells."""
     leave_keys: tuple[str, ...] = ()
     """Strings under these keys of JSON are left as they are, whatever stands above them."""
+    join_lines: bool = True
+    """Lines of plain text that an editor wrapped are joined, and wrapped again."""
     overwrite: bool = False
     """Translations that a file has already are made anew; what was approved stays even so."""
     source_language: str | None = None
