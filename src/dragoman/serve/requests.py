@@ -112,7 +112,7 @@ async def _translate_parts(
 ) -> list[Translation]:
     plain, tagged = await asyncio.gather(
         service.translate(model, parts.plain, **options),
-        service.translate(model, parts.tagged, **(options | {"protect": True})),
+        service.translate(model, parts.tagged, **(options | {"align": True})),
     )
     return parts.assemble(plain, tagged)
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Final
 
 from dragoman.inference.documents.document import Mark, Unit
@@ -186,6 +187,16 @@ class _Projection:
         self._aligned = PieceAlignment(source.text, translation, alignment, words)
         self._sources, self._targets = self._aligned.source, self._aligned.target
         self._found: dict[int, tuple[int, int]] = {}
+        self._source_end = len(self._source.rstrip())
+
+    @cached_property
+    def _sentence_ends(self) -> tuple[list[int], list[int]]:
+        """Return where sentences end in the source and in the target."""
+        source, target = (
+            [match.end() for match in SENTENCE_END.finditer(text)]
+            for text in (self._source, self._target)
+        )
+        return source, target
 
     def project(self) -> Unit:
         """Return the translation with all marks, in the order of the source."""
@@ -213,11 +224,14 @@ class _Projection:
         for (node, _), span, extent in zip(wide, spans, extents, strict=True):
             self._found[node.mark.key] = extent
             self._project_children(node, span, extent)
+        siblings = sorted(extents)
         for node in narrow:
-            self._project_narrow(node, bounds, extents)
+            self._project_narrow(node, bounds, siblings)
 
     def _find_covered(self, mark: Mark) -> list[int]:
         """Return the source pieces that a mark is on."""
+        if mark.start == mark.end:
+            return []
         first = bisect_left(self._sources, mark.start + 1, key=lambda piece: piece.end)
         end = bisect_left(self._sources, mark.end, key=lambda piece: piece.start)
         return list(range(first, end))
@@ -230,29 +244,45 @@ class _Projection:
         """Return the target pieces of each mark, those with the clearest links first."""
         if len(nodes) == 1 and nodes[0][1] == self._find_covered(parent.mark):
             return [pieces]
-        shares = [[self._find_share(t, covered) for t in pieces] for _, covered in nodes]
+        windows = [self._find_window(covered, pieces) for _, covered in nodes]
+        shares = [
+            [self._find_share(t, covered) for t in window]
+            for (_, covered), window in zip(nodes, windows, strict=True)
+        ]
         scores = [
-            [self._weigh(t, share) for t, share in zip(pieces, row, strict=True)] for row in shares
+            [self._weigh(t, share) for t, share in zip(window, row, strict=True)]
+            for window, row in zip(windows, shares, strict=True)
         ]
         ranked = sorted(range(len(nodes)), key=lambda n: -sum(max(0, one) for one in scores[n]))
-        free = [True] * len(pieces)
+        taken: set[int] = set()
         spans: dict[int, range] = {}
         for n in ranked:
-            covered = nodes[n][1]
+            covered, window = nodes[n][1], windows[n]
             middle = (covered[0] + covered[-1] + 1) / 2 / len(self._sources)
-            expected = middle * len(self._targets) - pieces.start - 0.5
-            first, end = _find_best_run(scores[n], free, expected)
-            if first == end and pieces:
+            expected = middle * len(self._targets) - 0.5
+            span = _find_best_run(window, scores[n], taken, expected)
+            if not span and pieces:
                 # Nothing comes from it alone: it takes the likeliest piece, a free one if any is.
-                row = shares[n]
-                first = max(
-                    range(len(pieces)),
-                    key=lambda i: (free[i], row[i] or 0.0, -abs(i - expected)),
+                linked = dict(zip(window, shares[n], strict=True))
+                if window and not taken.issuperset(window):
+                    around = window
+                else:
+                    near = min(max(round(expected), pieces.start), pieces.stop - 1)
+                    around = range(max(pieces.start, near - 50), min(pieces.stop, near + 50))
+                    around = pieces if taken.issuperset(around) else around
+                best = max(
+                    around,
+                    key=lambda t: (t not in taken, linked.get(t) or 0.0, -abs(t - expected)),
                 )
-                end = first + 1
-            spans[n] = range(pieces.start + first, pieces.start + end)
-            free[first:end] = [False] * (end - first)
+                span = range(best, best + 1)
+            spans[n] = span
+            taken.update(span)
         return [spans[n] for n in range(len(nodes))]
+
+    def _find_window(self, covered: Sequence[int], pieces: range) -> range:
+        """Return the target pieces from the first to the last that come from some source pieces."""
+        there = [t for s in covered for _, t in self._aligned.places[s] if t in pieces]
+        return range(min(there), max(there) + 1) if there else range(pieces.start, pieces.start)
 
     def _find_share(self, t: int, covered: Sequence[int]) -> float | None:
         """Return how much of a target piece comes from some source pieces; None if unknown."""
@@ -278,20 +308,21 @@ class _Projection:
         """Return the characters that each mark is on, with punctuation as the source has it."""
         found: dict[int, tuple[int, int]] = {}
         ranked = sorted(range(len(nodes)), key=lambda n: (spans[n].start, -spans[n].stop))
-        low = bounds[0]
+        low, stop = bounds[0], 0
         for place, n in enumerate(ranked):
             node, covered = nodes[n]
             span = spans[n]
             if not span:
                 found[n] = bounds[0], bounds[0]
                 continue
-            others = [spans[m] for m in ranked[:place] + ranked[place + 1 :]]
-            if any(other.start < span.stop and span.start < other.stop for other in others):
+            following = spans[ranked[place + 1]] if place + 1 < len(ranked) else None
+            if span.start < stop or (following and following.start < span.stop):
                 found[n] = self._targets[span.start].start, self._targets[span.stop - 1].end
             else:
-                later = [self._targets[one.start].start for one in others if one.start >= span.stop]
-                high = min([bounds[1], *later])
-                found[n] = self._extend(parent.mark, node.mark, covered, span, (low, high), bounds)
+                high = self._targets[following.start].start if following else bounds[1]
+                limits = low, min(high, bounds[1])
+                found[n] = self._extend(parent.mark, node.mark, covered, span, limits, bounds)
+            stop = max(stop, span.stop)
             low = max(low, found[n][1])
         return [found[n] for n in range(len(nodes))]
 
@@ -311,16 +342,16 @@ class _Projection:
         if len(covered) == len(span) == 1 and (part := self._find_part(mark, first, start, end)):
             return part
         lead, trail = limits
-        lead = max(lead, start - _count_punctuation(target[:start][::-1]))
-        trail = min(trail, end + _count_punctuation(target[end:]))
+        lead = max(lead, start - _count_punctuation(target, start, -1))
+        trail = min(trail, end + _count_punctuation(target, end))
         if mark.start <= parent.start and lead <= bounds[0]:
             start = lead
         elif source[mark.start : first.start].strip():
-            start = min(start, lead + _count_punctuation(source[: mark.start][::-1]))
+            start = min(start, lead + _count_punctuation(source, mark.start, -1))
         if mark.end >= parent.end and trail >= bounds[1]:
             end = trail
         elif source[last.end : mark.end].strip():
-            end = max(end, trail - _count_punctuation(source[mark.end :]))
+            end = max(end, trail - _count_punctuation(source, mark.end))
         else:
             while end < trail and self._closes_inside(start, end):
                 end += 1
@@ -366,13 +397,17 @@ class _Projection:
             start, end = self._exact[mark]
         else:
             start = self.find_place(mark, bounds)
-            for low, high in siblings:
+            near = bisect_left(siblings, (start,))
+            for low, high in siblings[max(0, near - 1) : near]:
                 if low < start < high:
                     start = low if start - low < high - start else high
             text = self._source[mark.start : mark.end]
             there = text.strip() and self._target.startswith(text, start, bounds[1])
             end = start + len(text) if there else start
-            if any(low < end and start < high for low, high in siblings):
+            near = bisect_left(siblings, (start,))
+            if any(
+                low < end and start < high for low, high in siblings[max(0, near - 1) : near + 2]
+            ):
                 end = start
         self._found[mark.key] = start, end
         for child in node.children:
@@ -386,7 +421,7 @@ class _Projection:
         if before < 0:
             return bounds[0]
         gap = source[sources[before].end : mark.start]  # nothing, if it stood in a word
-        if following == len(sources) and not source[mark.end :].strip():
+        if following == len(sources) and mark.end >= self._source_end:
             return bounds[1]
         place: int | None = None
         if gap and not any(map(str.isspace, gap)) and SENTENCE_END.match(gap + " "):
@@ -395,27 +430,26 @@ class _Projection:
             t = self._aligned.find_best(before)
             if t is not None:
                 place = self._targets[t].end
-                place += _count_punctuation(self._target[place:]) if gap else 0
+                place += _count_punctuation(self._target, place) if gap else 0
         if place is None and following < len(sources):
             t = self._aligned.find_best(following)
             if t is not None:
                 place = self._targets[t].start
                 if source[mark.end : sources[following].start].strip():
-                    place -= _count_punctuation(self._target[:place][::-1])
+                    place -= _count_punctuation(self._target, place, -1)
         if place is None:
             (place,) = self.find_boundaries([mark.start])
         return min(max(place, bounds[0]), bounds[1])
 
     def _find_sentence_end(self, at: int) -> int | None:
         """Return where the sentence ends that ends in the source at a place; None if unknown."""
-        ends = [match.end() for match in SENTENCE_END.finditer(self._source)]
-        others = [match.end() for match in SENTENCE_END.finditer(self._target)]
+        ends, others = self._sentence_ends
         number = bisect_left(ends, at + 1) - 1
         if number < 0 or len(ends) != len(others):
             return None
         place = others[number]
         closed = self._source[ends[number] : at].strip()
-        return place + (_count_punctuation(self._target[place:]) if closed else 0)
+        return place + (_count_punctuation(self._target, place) if closed else 0)
 
     def find_boundaries(self, places: Sequence[int]) -> list[int]:
         """Return places between target words that divide them best as places divide the source.
@@ -463,27 +497,32 @@ def _is_hangul(text: str) -> bool:
     return all("가" <= character <= "힣" for character in text)
 
 
-def _count_punctuation(text: str) -> int:
-    """Return how many characters a text begins with that are neither spaces nor of words."""
-    return next((i for i, c in enumerate(text) if c.isspace() or c.isalnum()), len(text))
+def _count_punctuation(text: str, place: int, step: int = 1) -> int:
+    """Return how many characters from a place on, or before it, are no spaces and of no words."""
+    count = 0
+    while 0 <= (at := place + count * step - (step < 0)) < len(text):
+        if text[at].isspace() or text[at].isalnum():
+            break
+        count += 1
+    return count
 
 
 def _find_best_run(
-    scores: Sequence[float], free: Sequence[bool], expected: float
-) -> tuple[int, int]:
-    """Return where the free pieces with the greatest sum begin and end; the nearest of equals."""
-    best, found = (0.0, 0.0), (0, 0)
-    total, start = 0.0, 0
-    for i, score in enumerate(scores):
-        if not free[i]:
+    window: range, scores: Sequence[float], taken: Collection[int], expected: float
+) -> range:
+    """Return the free pieces in a row with the greatest sum; of equals the nearest."""
+    best, found = (0.0, 0.0), range(0)
+    total, start = 0.0, window.start
+    for t, score in zip(window, scores, strict=True):
+        if t in taken:
             total = 0.0
             continue
         if total <= 0:
-            total, start = 0.0, i
+            total, start = 0.0, t
         total += score
-        rank = round(total, 6), -abs((start + i) / 2 - expected)
-        if score > 0 and rank[0] > 0 and (rank > best or found == (0, 0)):
-            best, found = rank, (start, i + 1)
+        rank = round(total, 6), -abs((start + t) / 2 - expected)
+        if score > 0 and rank[0] > 0 and (rank > best or not found):
+            best, found = rank, range(start, t + 1)
     return found
 
 

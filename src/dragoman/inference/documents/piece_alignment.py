@@ -149,10 +149,12 @@ class PieceAlignment:
             for text, found in known[0].items()
             if len(found) == 1 and len(known[1].get(text, ())) == 1 and _is_name(text)
         ]
+        alone = dict(equal)
+        for t, links in enumerate(self.links):
+            for s in [s for s in links if alone.get(s, t) != t]:
+                if len(links) > 1:
+                    del links[s]
         for s, t in equal:
-            for other, links in enumerate(self.links):
-                if other != t and len(links) > 1:
-                    links.pop(s, None)
             self.links[t] = {s: 1.0}
 
     def find_best(self, s: int) -> int | None:

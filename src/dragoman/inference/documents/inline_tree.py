@@ -1,0 +1,233 @@
+"""The inside of a paragraph: texts, what groups them, and things between them, as one unit.
+
+A format reads a paragraph as a tree of texts with their formatting, groups (links, content
+controls, tags) and objects (images, notes, line breaks, code). The tree becomes a unit with marks;
+a translation of the unit becomes such a tree again, which the format writes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from dragoman.inference.documents.document import Mark, Unit
+from dragoman.inference.documents.marked_text import PLACEHOLDER, MarkTree, nest_marks
+
+LINE_BREAK: Final = "\n"
+TAB: Final = "\t"
+WORD: Final = "word"
+"""This stands for a word in a sentence: code, a page number, a formula."""
+
+
+@dataclass(slots=True)
+class Text:
+    """Hold text, and how it is formatted."""
+
+    text: str
+    format: Hashable = None
+
+
+@dataclass(slots=True)
+class Object:
+    """Hold something that is not translated."""
+
+    content: Any
+    """The format knows what this is."""
+    stands_for: str = ""
+    """LINE_BREAK, TAB or WORD; otherwise the text goes on as if it were not there."""
+
+
+@dataclass(slots=True)
+class Group:
+    """Hold what something is around."""
+
+    content: Any
+    children: list[Node] = field(default_factory=list)
+    format: Hashable = None
+    """Text in it that has no mark is formatted so; this is found by `InlineTree`."""
+    before: list[Node] = field(default_factory=list)
+    """These objects come first in it, and belong to it rather than to words."""
+    after: list[Node] = field(default_factory=list)
+    """These come last in it."""
+
+
+@dataclass(slots=True)
+class _Format:
+    """Be the content of a group that is there only for the formatting of its texts."""
+
+
+Node = Text | Object | Group
+
+
+class InlineTree:
+    """Hold a paragraph's tree as a unit."""
+
+    def __init__(self, nodes: Sequence[Node]) -> None:
+        self._root = Group(None, list(nodes))
+        _mark_formats(self._root)
+        _set_edges_apart(self._root)
+        self._nodes: list[Group | Object] = []
+        self._placeholders: dict[int, str] = {}
+        taken = {int(match[1]) for match in PLACEHOLDER.finditer(_read_text(self._root))}
+        self._numbers = iter(range(max(taken, default=0) + 1, 1_000_000))
+        self._text = ""
+        self._marks: list[Mark | None] = []
+        self._add(self._root.children)
+        self.unit = Unit(self._text, tuple(mark for mark in self._marks if mark is not None))
+        """This is what to translate."""
+
+    def _add(self, nodes: Sequence[Node]) -> None:
+        for node in nodes:
+            if isinstance(node, Text):
+                self._text += node.text
+                continue
+            key, start = len(self._nodes), len(self._text)
+            self._nodes.append(node)
+            self._marks.append(None)  # an outer mark comes before those in it
+            if isinstance(node, Group):
+                self._add(node.children)
+            elif node.stands_for == WORD:
+                self._placeholders[key] = f"{{{next(self._numbers)}}}"
+                self._text += self._placeholders[key]
+            else:
+                self._text += node.stands_for
+            self._marks[key] = Mark(start, len(self._text), key)
+
+    @property
+    def is_translatable(self) -> bool:
+        """Return whether there are letters in it."""
+        return any(map(str.isalpha, self.unit.text))
+
+    def to_nodes(self, translation: Unit) -> list[Node]:
+        """Return the tree of a translation, each text with its formatting.
+
+        Groups that are only there for formatting are gone; all others and all objects are there.
+        """
+        marks = {
+            mark.key: mark for mark in translation.marks if mark.key in range(len(self._nodes))
+        }
+        end = len(translation.text)
+        missing = [Mark(end, end, key) for key in range(len(self._nodes)) if key not in marks]
+        whole = Unit(translation.text, (*marks.values(), *missing))
+        nodes = self._to_nodes(whole.text, nest_marks(whole), self._root)
+        return _unwrap([*self._root.before, *nodes, *self._root.after])
+
+    def _to_nodes(self, text: str, tree: MarkTree, around: Group) -> list[Node]:
+        found: list[Node] = []
+        done = tree.mark.start
+        for child in tree.children:
+            found.append(Text(text[done : child.mark.start], around.format))
+            done = child.mark.end
+            node = self._nodes[child.mark.key]
+            inner = self._to_nodes(text, child, node if isinstance(node, Group) else around)
+            if isinstance(node, Object):
+                found.append(node)
+                # What is there beside the placeholder is never lost.
+                covered = self._placeholders.get(child.mark.key, node.stands_for)
+                found += [
+                    one
+                    for one in inner
+                    if not isinstance(one, Text) or (one.text != covered and one.text.strip())
+                ]
+            elif isinstance(node.content, _Format):
+                found += inner
+            else:
+                children = _unwrap([*node.before, *inner, *node.after])
+                found.append(Group(node.content, children, node.format))
+        found.append(Text(text[done : tree.mark.end], around.format))
+        return [one for one in found if not isinstance(one, Text) or one.text]
+
+
+def _unwrap(nodes: Sequence[Node]) -> list[Node]:
+    """Return nodes with groups that had no text as the groups they are."""
+    return [
+        node.content if isinstance(node, Object) and isinstance(node.content, Group) else node
+        for node in nodes
+    ]
+
+
+def _read_text(node: Node) -> str:
+    if isinstance(node, Text):
+        return node.text
+    return "".join(map(_read_text, node.children)) if isinstance(node, Group) else ""
+
+
+def _mark_formats(group: Group) -> None:
+    """Give a group the formatting that most of its text has, and other text groups of its own."""
+    texts = [node for node in group.children if isinstance(node, Text)]
+    sizes: Counter[Hashable] = Counter()
+    for node in texts:
+        sizes[node.format] += len(node.text.strip())
+    if sizes:
+        group.format = sizes.most_common(1)[0][0]
+    children: list[Node] = []
+    waiting: list[Node] = []  # objects and spaces that may be in a group or after it
+    current: Group | None = None
+    for node in group.children:
+        if isinstance(node, Group):
+            _mark_formats(node)
+        if isinstance(node, Object) or (isinstance(node, Text) and not node.text.strip()):
+            waiting.append(node)
+            continue
+        if isinstance(node, Text) and node.format != group.format:
+            if current is not None and current.format == node.format:
+                current.children += [*waiting, node]
+            else:
+                current = Group(_Format(), [node], node.format)
+                children += [*waiting, current]
+        else:
+            current = None
+            children += [*waiting, node]
+        waiting = []
+    group.children = [*children, *waiting]
+    if not sizes:
+        inner = (node.format for node in children if isinstance(node, Group))
+        group.format = next((one for one in inner if one is not None), None)
+
+
+def _has_text(node: Node) -> bool:
+    if isinstance(node, Text):
+        return bool(node.text.strip())
+    if isinstance(node, Object):
+        return node.stands_for == WORD
+    return any(map(_has_text, node.children))
+
+
+def _set_edges_apart(group: Group) -> None:
+    """Take objects at the beginning and end of a group out of its text; so all others are inside.
+
+    A group without text becomes an object.
+    """
+    for i, node in enumerate(group.children):
+        if isinstance(node, Group):
+            if _has_text(node):
+                _set_edges_apart(node)
+            else:
+                group.children[i] = Object(node)
+    filled = [i for i, node in enumerate(group.children) if _has_text(node)]
+    first, end = (filled[0], filled[-1] + 1) if filled else (0, 0)
+    inside = [i for i, node in enumerate(group.children) if isinstance(node, Object)]
+    # White space at an edge is text, unless there is an object beyond it.
+    start = max((i + 1 for i in inside if i < first), default=0)
+    stop = min((i for i in inside if i >= end), default=len(group.children))
+    group.before, group.after = group.children[:start], group.children[stop:]
+    group.children = group.children[start:stop]
+    # So does white space between such an object and the text.
+    if group.before and group.children and isinstance(node := group.children[0], Text):
+        core = node.text.lstrip()
+        if core != node.text:
+            group.before.append(Text(node.text[: len(node.text) - len(core)], node.format))
+            group.children[0] = Text(core, node.format)
+    if group.after and group.children and isinstance(node := group.children[-1], Text):
+        core = node.text.rstrip()
+        if core != node.text:
+            group.after.insert(0, Text(node.text[len(core) :], node.format))
+            group.children[-1] = Text(core, node.format)
+
+
+def collapse_spaces(text: str) -> str:
+    """Return a text with each stretch of white space as one space; no-break spaces stay."""
+    return re.sub(r"[ \t\r\n\f]+", " ", text)

@@ -1,0 +1,133 @@
+"""Files that are zip archives of XML parts: reading some parts, and replacing them.
+
+All other parts are copied, in the same order. XML is read without entities and without the network.
+"""
+
+from __future__ import annotations
+
+import io
+import struct
+import zipfile
+import zlib
+from collections.abc import Mapping
+from typing import Any
+
+from dragoman.errors import ConfigError, DataError
+from dragoman.inference.documents.document import DocumentTooLargeError
+from dragoman.inference.documents.file_signatures import recognize
+
+try:
+    from lxml import etree
+except ImportError:  # said when a document is opened
+    etree = None
+
+Element = Any
+"""An element of lxml's trees."""
+
+
+class ZipPackage:
+    """Hold an archive whose parts can be read and replaced."""
+
+    def __init__(self, content: bytes, kind: str, *, max_bytes: int) -> None:
+        """Open an archive; `kind` says what it should be, as in "a Word document"."""
+        if etree is None:
+            raise ConfigError("reading documents needs lxml; install dragoman[documents]")
+        self._content, self._kind = content, kind
+        if not content:
+            raise DataError(f"the file is empty, not {kind}")
+        found = recognize(content)
+        if found.startswith("protected"):
+            raise DataError(f"the file is {found}")
+        if found and found != "a zip archive":
+            raise DataError(f"the file is {found}, not {kind}")
+        try:
+            self._archive = zipfile.ZipFile(io.BytesIO(content))
+            entries = self._archive.infolist()
+        except (
+            zipfile.BadZipFile,
+            struct.error,
+            ValueError,
+            OSError,
+            EOFError,
+            NotImplementedError,
+        ):
+            what = "broken or cut off" if found else "no document"
+            raise DataError(f"the file is {what}: {kind} cannot be read from it") from None
+        if sum(entry.file_size for entry in entries) > max_bytes:
+            raise DocumentTooLargeError(f"the file unpacks to more than {max_bytes} bytes")
+        if any(entry.flag_bits & 1 for entry in entries):
+            raise DataError("the file is protected by a password; remove it and try again")
+        self._entries = {entry.filename: entry for entry in entries}
+        self.names = list(self._entries)
+        """These are the names of the parts, in the order of the archive."""
+
+    def read(self, name: str) -> bytes:
+        """Return a part of the archive."""
+        entry = self._entries.get(name)
+        if entry is None:
+            raise DataError(f"the file is not {self._kind}: it has no {name}")
+        try:
+            return self._archive.read(entry)
+        except (
+            zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, ValueError,
+            NotImplementedError, RuntimeError, IndexError,
+        ) as error:  # fmt: skip
+            reason = (
+                "it is compressed in an unknown way"
+                if isinstance(error, NotImplementedError)
+                else "it is damaged"
+            )
+            raise DataError(f"{name} in the file cannot be read: {reason}") from None
+
+    def read_xml(self, name: str) -> Element:
+        """Return the root of a part that is XML."""
+        return parse_xml(self.read(name), name)
+
+    def write(self, changed: Mapping[str, bytes]) -> bytes:
+        """Return the archive with other content in place of some parts."""
+        out = io.BytesIO()
+        with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.comment = self._archive.comment
+            for name, entry in self._entries.items():
+                copy = zipfile.ZipInfo(name, max(entry.date_time, (1980, 1, 1, 0, 0, 0)))
+                copy.compress_type = entry.compress_type
+                copy.external_attr = entry.external_attr
+                copy.create_system = entry.create_system
+                copy.comment = entry.comment
+                content = changed[name] if name in changed else self.read(name)
+                try:
+                    archive.writestr(copy, content)
+                except (ValueError, NotImplementedError, RuntimeError, struct.error):
+                    raise DataError(f"{name} in the file cannot be written again") from None
+        return out.getvalue()
+
+
+def parse_xml(content: bytes, name: str) -> Element:
+    """Return the root of an XML file; `name` is what messages call it."""
+    parser = etree.XMLParser(
+        resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False,
+        remove_blank_text=False,
+    )  # fmt: skip
+    try:
+        root = etree.fromstring(content, parser)
+    except (etree.XMLSyntaxError, ValueError) as error:
+        line = getattr(error, "lineno", None)
+        place = f" (line {line})" if line else ""
+        raise DataError(f"{name} in the file is no well-formed XML{place}") from None
+    if root.getroottree().docinfo.internalDTD is not None and any(
+        True for _ in root.iter(etree.Entity)
+    ):
+        raise DataError(f"{name} in the file uses entities of its own, which are not read")
+    return root
+
+
+def serialize_xml(root: Element) -> bytes:
+    """Return an XML tree as a file, declared as it was."""
+    info = root.getroottree().docinfo
+    found: bytes = etree.tostring(
+        root.getroottree(),
+        xml_declaration=True,
+        encoding=info.encoding or "UTF-8",
+        standalone=info.standalone,
+    )
+    return found
