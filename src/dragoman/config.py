@@ -432,16 +432,7 @@ class Config:
 
     def overridden(self, assignments: typing.Iterable[str]) -> Self:
         """Return these settings after ``section.key=value`` strings; values are TOML or a word."""
-        tables: dict[str, dict[str, Any]] = {}
-        for text in assignments:
-            path, equals, value = text.partition("=")
-            section, dot, key = path.strip().partition(".")
-            if not equals or not dot:
-                raise ConfigError(
-                    f"--set {text}: write section.key=value, as in training.steps=1000"
-                )
-            tables.setdefault(section, {})[key] = _parse_value(value.strip())
-        return self.updated(tables, where="--set")
+        return self.updated(parse_assignments(assignments), where="--set")
 
     @classmethod
     def load(cls, path: Path) -> Self:
@@ -466,18 +457,35 @@ class Config:
         """Return every setting, resolved, as TOML."""
         lines: list[str] = []
         for name, table in self.to_dict().items():
-            lines += [f"[{name}]", *(f"{key} = {_toml(value)}" for key, value in table.items()), ""]
+            lines += [
+                f"[{name}]",
+                *(f"{key} = {write_value(value)}" for key, value in table.items()),
+                "",
+            ]
         return "\n".join(lines)
 
 
-def _toml(value: object) -> str:
+def write_value(value: object) -> str:
+    """Return a setting's value as TOML."""
     if isinstance(value, (tuple, list)):
-        return f"[{', '.join(_toml(item) for item in value)}]"
+        return f"[{', '.join(write_value(item) for item in value)}]"
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")  # not in TOML
     if isinstance(value, bool):
         return str(value).lower()
     return repr(value)
+
+
+def parse_assignments(assignments: typing.Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Return ``section.key=value`` strings as nested tables; values are TOML or a word."""
+    tables: dict[str, dict[str, Any]] = {}
+    for text in assignments:
+        path, equals, value = text.partition("=")
+        section, dot, key = path.strip().partition(".")
+        if not equals or not dot:
+            raise ConfigError(f"--set {text}: write section.key=value, as in training.steps=1000")
+        tables.setdefault(section, {})[key] = _parse_value(value.strip())
+    return tables
 
 
 def _parse_value(text: str) -> Any:
@@ -580,3 +588,31 @@ def load_preset(name: str) -> Config:
     tables = tomllib.loads(_preset_text(name))
     tables.pop("paper", None)
     return Config.from_dict(tables, where=f"preset {name}")
+
+
+class PresetAdvice(typing.NamedTuple):
+    """Say for how many sentence pairs a preset is made."""
+
+    name: str
+    least: int
+    most: int | None
+
+    @property
+    def pairs(self) -> str:
+        """Return the numbers of pairs for people."""
+        if self.most is None:
+            return f"more than {self.least:,} pairs"
+        return f"{self.least:,} to {self.most:,} pairs"
+
+
+PRESET_ADVICE: typing.Final = (
+    PresetAdvice("tiny", 5_000, 100_000),
+    PresetAdvice("small", 100_000, 1_000_000),
+    PresetAdvice("base", 1_000_000, None),
+)
+"""Which preset suits which corpus, smaller ones first; README's table says the same."""
+
+
+def advise_preset(pairs: int) -> PresetAdvice:
+    """Return the preset to train a translator with on so many sentence pairs."""
+    return next(one for one in PRESET_ADVICE if one.most is None or pairs <= one.most)

@@ -16,11 +16,12 @@ import torch
 import dragoman
 from dragoman.cli.options import expand_paired_files
 from dragoman.config import Config, preset_names
-from dragoman.data.prepare import Prepared
+from dragoman.data.prepare import Prepared, prepare
+from dragoman.data.readers.parallel import open_parallel_corpus
 from dragoman.models.weights import read_tensors
 from dragoman.training.checkpoints.checkpoint import Checkpoint, list_checkpoints
 
-from ..conftest import Result, reversals, write_pairs
+from ..conftest import TINY, Result, reversals, write_pairs
 
 Command = Callable[..., Result]
 
@@ -94,6 +95,130 @@ def test_languages_survive_from_the_file_to_the_model(
     assert Config.load(tmp_path / "run/model/config.toml").data.languages == ("ko", "fr")
 
 
+# --- what a prepared corpus was made with ---
+
+
+@pytest.fixture(scope="module")
+def data(tiny: Config, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A prepared corpus of 60 pairs, from English to German; do not write to it."""
+    directory = tmp_path_factory.mktemp("data")
+    files = write_pairs(directory, reversals(60))
+    config = tiny.updated({"data": {"languages": ["en", "de"]}})
+    return prepare(open_parallel_corpus(files), directory / "data", config, workers=0).path
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            ["--set", "tokenizer.vocabulary=340"],
+            "tokenizer.vocabulary = 340, but {} was prepared with tokenizer.vocabulary = 330; "
+            "leave it out, or run dragoman prepare again with --set 'tokenizer.vocabulary=340'",
+        ),
+        (["--set", "tokenizer.kind=unigram"], 'tokenizer.kind = "unigram", but {} was prepared'),
+        (["--set", "data.max_length=50"], "data.max_length = 50, but {} was prepared with data."),
+        (["--set", "data.drop_copies=false"], "data.drop_copies = false, but {} was prepared"),
+        (["--languages", "en,fr"], 'data.languages = ["en", "fr"], but {} was prepared with data'),
+        (["--set", "data.max_lenght=5"], "--set: there is no setting 'data.max_lenght'; did you"),
+    ],
+)
+def test_a_setting_that_a_prepared_corpus_contradicts_is_refused(
+    options: list[str],
+    message: str,
+    data: Path,
+    preset: list[str],
+    command: Command,
+    tmp_path: Path,
+) -> None:
+    result = command("train", data, *preset, *options, "--out", tmp_path / "run")
+    assert result.status == 2
+    assert result.err.startswith("dragoman: " + message.format(data))
+    assert result.err.count("\n") == 1
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--set", "tokenizer.vocabulary=330", "--set", "data.max_length=63"],
+        ["--languages", "en, de"],
+        ["--set", "data.row_length=80", "--set", "data.subword_sampling=0.1"],
+        ["--preset", "tiny"],
+    ],
+)
+def test_what_agrees_or_was_not_typed_is_not_refused(
+    options: list[str], data: Path, preset: list[str], tmp_path: Path, command: Command
+) -> None:
+    """A preset's own vocabulary is not the user's word; the corpus's holds."""
+    if options == ["--preset", "tiny"]:
+        options = [*options, *(f"--set={change}" for change in TINY if "data." not in change)]
+    else:
+        options = [*preset, *options]
+    run = tmp_path / "run"
+    good(command("train", data, *options, "--steps", 1, "--quiet", "--out", run))
+    config = Config.load(run / "config.toml")
+    assert (config.tokenizer.vocabulary, config.data.max_length) == (330, 63)
+    assert config.data.languages == ("en", "de")
+
+
+def test_languages_that_a_prepared_corpus_does_not_name_can_be_given(
+    prepared: Prepared, preset: list[str], tmp_path: Path, command: Command
+) -> None:
+    run = tmp_path / "run"
+    options = ["--languages", "ko,en", "--steps", 1, "--quiet"]
+    good(command("train", prepared.path, *preset, *options, "--out", run))
+    assert Config.load(run / "model/config.toml").data.languages == ("ko", "en")
+    result = command("train", "--resume", run, "--set", "tokenizer.vocabulary=500")
+    assert result.status == 2
+    assert "was prepared with tokenizer.vocabulary = 330" in result.err
+
+
+# --- how long to train ---
+
+
+def test_steps_and_epochs_say_how_long_to_train(
+    data: Path, preset: list[str], command: Command, tmp_path: Path
+) -> None:
+    out = good(command("train", data, *preset, "--steps", 2, "--json", "--out", tmp_path / "a"))
+    assert json.loads(out)["steps"] == 2
+    result = command("train", data, *preset, "--epochs", 2, "--json", "--out", tmp_path / "b")
+    steps = json.loads(good(result))["steps"]
+    assert re.search(
+        rf"^2 epochs: {steps} steps, {steps // 2} for each pass over 59 pairs$", result.err, re.M
+    )
+    entries = [json.loads(line) for line in (tmp_path / "b/metrics.jsonl").read_text().splitlines()]
+    assert max(entry.get("epoch", 0) for entry in entries) == 2  # where the next batch would be
+    again = command("train", "--resume", tmp_path / "b", "--epochs", 3, "--json")
+    assert json.loads(good(again))["steps"] == steps * 3 // 2
+    more = command("train", "--resume", tmp_path / "a", "--steps", 3, "--json")
+    assert json.loads(good(more))["steps"] == 3
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--steps", 5, "--epochs", 2], "--steps and --epochs contradict each other; give only"),
+        (
+            ["--steps", 5, "--set", "training.steps=6"],
+            "--steps and --set training.steps contradict each other; give only one of them",
+        ),
+        (["--epochs", 5, "--set", "training.steps=6"], "--epochs and --set training.steps contra"),
+        (["--epochs", 0], "0 epochs are impossible; give a number above 0"),
+        (["--steps", 0], "training.steps = 0 is too small; the least is 1"),
+        (
+            ["--epochs", 1, "--set", "training.batch_tokens=auto"],
+            "with training.batch_tokens=auto the steps of an epoch are not known beforehand; give",
+        ),
+    ],
+)
+def test_contradictory_lengths_are_refused(
+    options: list[object], message: str, data: Path, preset: list[str], command: Command
+) -> None:
+    result = command("train", data, *preset, *options)
+    assert result.status == 2
+    assert result.err.startswith(f"dragoman: {message}")
+
+
 # --- asking for help, and mistakes in asking ---
 
 
@@ -132,7 +257,7 @@ def test_no_command_at_all_gives_help(command: Command) -> None:
         ("train a b --set training.step=5", "dragoman: --set: there is no setting 'training.step'"),
         ("train a b --preset smal", "dragoman: there is no preset 'smal'; did you mean 'small'?\n"),
         ("train", "dragoman: nothing to train on; name two aligned files, as in: dragoman train "),
-        ("train a b --resume c", "dragoman: --resume RUN needs nothing but --set; its files are"),
+        ("train a b --resume c", "dragoman: --resume RUN takes --set, --steps or --epochs and no "),
         (
             "evaluate m",
             "dragoman: --reference is needed: the file of correct translations, or trees\n",

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from dragoman.cli.console import print_result, progress_counter, read_config
+from dragoman.cli.console import parse_languages, print_result, progress_counter, read_config
 from dragoman.cli.options import Json, Languages, Quiet, Set, Task, TaskPreset, Valid
 from dragoman.errors import ConfigError
 
@@ -29,6 +30,12 @@ def train(
     preset: TaskPreset = None,
     set_: Set = None,
     languages: Languages = None,
+    steps: Annotated[
+        int | None, typer.Option(help="Optimiser steps; short for --set training.steps=STEPS.")
+    ] = None,
+    epochs: Annotated[
+        float | None, typer.Option(help="Passes over the corpus, instead of --steps.")
+    ] = None,
     out: Annotated[
         Path | None, typer.Option(help="The run's directory; default: runs/DATE.")
     ] = None,
@@ -43,10 +50,14 @@ def train(
     from dragoman.data.readers import group_files
     from dragoman.training import run as runs
 
+    assignments = _collect_assignments(set_ or [], languages, steps, epochs)
     if resume is not None:
-        if files or valid or test or out or languages:
-            raise ConfigError("--resume RUN needs nothing but --set; its files are known")
-        outcome = runs.resume(resume, set_ or (), quiet=quiet)
+        if files or valid or test or out or languages or preset or task:
+            raise ConfigError(
+                "--resume RUN takes --set, --steps or --epochs and no files; those of the run are "
+                "known"
+            )
+        outcome = runs.resume(resume, assignments, epochs=epochs, quiet=quiet)
     else:
         config = read_config(preset, set_, languages, files or [], task)
         with progress_counter() as progress:
@@ -56,6 +67,8 @@ def train(
                 valid=valid or (),
                 tests=group_files(test or [], config.data),
                 run=out,
+                assignments=assignments,
+                epochs=epochs,
                 quiet=quiet,
                 progress=progress,
             )
@@ -69,6 +82,26 @@ def train(
             if as_json
             else str(outcome.model)
         )
+
+
+def _collect_assignments(
+    assignments: list[str], languages: str | None, steps: int | None, epochs: float | None
+) -> list[str]:
+    """Return what the options change, as --set would; raise ConfigError where they contradict."""
+    from dragoman.config import parse_assignments
+
+    collected = list(assignments)
+    if languages is not None:
+        collected.append(f"data.languages={json.dumps(parse_languages(languages))}")
+    given = {
+        "--steps": steps is not None,
+        "--epochs": epochs is not None,
+        "--set training.steps": "steps" in parse_assignments(assignments).get("training", {}),
+    }
+    if sum(given.values()) > 1:
+        names = " and ".join(name for name, is_given in given.items() if is_given)
+        raise ConfigError(f"{names} contradict each other; give only one of them")
+    return collected if steps is None else [*collected, f"training.steps={steps}"]
 
 
 def average(

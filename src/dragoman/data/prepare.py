@@ -21,7 +21,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from dragoman.config import Config
+from dragoman.config import Config, DataConfig, parse_assignments, write_value
 from dragoman.data import Progress
 from dragoman.data.cleaning import EXAMPLES, REASONS, Cleaner, CleaningReport, HashSet, pair_hash
 from dragoman.data.readers.parallel import Corpus, Pair
@@ -42,6 +42,12 @@ _HELD_OUT: Final = 2000
 """At most this many pairs, and about 1 in 100, become the validation set if none is given."""
 NOT_IN_LOSS: Final = "not in the loss"
 """The reason under which the report's examples list validation pairs."""
+FIXED_DATA_SETTINGS: Final = tuple(
+    field.name
+    for field in dataclasses.fields(DataConfig)
+    if field.name not in ("subword_sampling", "row_length")
+)
+"""The settings in [data] that a prepared corpus was made with; the others are for training."""
 _KEPT: Final = len(REASONS)
 """The verdict on a pair that is kept; other verdicts are indices into REASONS."""
 
@@ -113,6 +119,34 @@ class Prepared:
             f"{self.tokenizer.fingerprint[:8]}",
             *named,
         ]
+
+    def refuse_contradictions(self, assignments: Iterable[str]) -> None:
+        """Raise ConfigError if any of these ``section.key=value`` is not what was prepared with."""
+        tables = parse_assignments(assignments)
+        wanted = self.config.updated(tables, where="--set")
+        for section, table in tables.items():
+            for key in table:
+                value, made_with = (
+                    getattr(getattr(config, section), key) for config in (wanted, self.config)
+                )
+                if value == made_with or not self._is_fixed(section, key, value):
+                    continue
+                name = f"{section}.{key}"
+                raise ConfigError(
+                    f"{name} = {write_value(value)}, but {self.path} was prepared with {name} = "
+                    f"{write_value(made_with)}; leave it out, or run dragoman prepare again with "
+                    f"--set '{name}={write_value(value)}'"
+                )
+
+    def _is_fixed(self, section: str, key: str, value: Any) -> bool:
+        """Return whether another value than the corpus was prepared with contradicts it."""
+        if section == "data":
+            unknown = key == "languages" and not self.config.data.languages
+            return key in FIXED_DATA_SETTINGS and not unknown
+        if (section, key) == ("tokenizer", "vocabulary") and self.config.data.task == "parsing":
+            # The recorded number has the announcements in it, the setting has not.
+            return bool(value != self.config.tokenizer.vocabulary - self.config.trees.announcements)
+        return section in ("tokenizer", "trees")
 
     def describe_too_long(self) -> str | None:
         """Say which pairs are not learned from because of their length, if there are any."""

@@ -46,6 +46,7 @@ from dragoman.training.distributed.ranks import (
     pick_device,
 )
 from dragoman.training.distributed.watchdog import run_watchdog
+from dragoman.training.estimate import describe_estimate
 from dragoman.training.memory import (
     OutOfMemoryRecord,
     UnrecoverableOutOfMemoryError,
@@ -102,6 +103,21 @@ def fit(
         return trainer.train(resume=resume)
 
 
+def make_batches(config: Config, data: Prepared, *, workers: int = 0) -> Batches:
+    """Return the batches of a prepared corpus as the config has them."""
+    settings, tokenizer = config.data, data.tokenizer
+    sampling = settings.subword_sampling
+    return Batches(
+        data.train,
+        batch_tokens=config.training.tokens,
+        row_length=settings.row_length,
+        seed=config.training.seed,
+        sampler=SubwordSampler(tokenizer, sampling) if sampling else None,
+        sample_targets=tokenizer.targets_are_text,
+        workers=workers,
+    )
+
+
 class Trainer:
     """Train one run in one process, alone or as one of several ranks."""
 
@@ -132,19 +148,12 @@ class Trainer:
         """These wait without a timeout, where one rank has more to do than the others."""
         self.test_sets = load_test_sets(run)
         self.state = TrainingState(threads=torch.get_num_threads(), ranks=ranks.world_size)
+        self._estimate_shown = False
 
     def _make_batches(self) -> Batches:
-        settings, tokenizer = self.config.data, self.data.tokenizer
-        sampling = settings.subword_sampling
-        return Batches(
-            self.data.train,
-            batch_tokens=self.config.training.tokens,
-            row_length=settings.row_length,
-            seed=self.config.training.seed,
-            sampler=SubwordSampler(tokenizer, sampling) if sampling else None,
-            sample_targets=tokenizer.targets_are_text,
-            workers=_count_workers(self.device, sampling, self.ranks.world_size),
-        )
+        sampling = self.config.data.subword_sampling
+        workers = _count_workers(self.device, sampling, self.ranks.world_size)
+        return make_batches(self.config, self.data, workers=workers)
 
     # --- the loop ---
 
@@ -176,6 +185,7 @@ class Trainer:
                 state.position = position
                 state.target_tokens += batch.target_tokens
                 self._take_results()
+                self._show_estimate()
                 if state.step % settings.validate_every == 0:
                     self._validate()
                 finished, interrupted = self._is_finished(), self._caught_signal()
@@ -256,6 +266,17 @@ class Trainer:
         for result in self.stepper.take_results(wait=wait):
             self._check_for_bad_step(result)
             self._log(result)
+
+    def _show_estimate(self) -> None:
+        """Say once, after the first steps on a CPU, how long the run will take."""
+        if self._estimate_shown or self.quiet or self.device.type != "cpu":
+            return
+        if not self.clock.is_measured(self.state.step):
+            return
+        self._estimate_shown = True
+        seconds = self.clock.seconds_left(self.state.step, self.config.training)
+        if message := describe_estimate(self.config, len(self.data.train), seconds):
+            self.display.show_message(message)
 
     def _check_for_bad_step(self, result: StepResult) -> None:
         if not result.skipped:
@@ -513,6 +534,10 @@ class _Clock:
         speed = self._window_tokens / max(1e-9, now - self._window_start)
         self._window_tokens, self._window_start = 0, now
         return speed
+
+    def is_measured(self, step: int) -> bool:
+        """Return whether the steps of this process tell how long one takes."""
+        return step - self._first_step >= 10 or time.monotonic() - self._started >= 10
 
     def seconds_left(self, step: int, settings: TrainingConfig) -> float:
         """Return how long the run will still take at the pace of this process."""

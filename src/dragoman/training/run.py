@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import os
 import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from dragoman.config import Config, load_preset
+from dragoman.config import Config, load_preset, parse_assignments
 from dragoman.data import Progress
-from dragoman.data.prepare import Prepared, prepare
+from dragoman.data.prepare import FIXED_DATA_SETTINGS, Prepared, prepare
 from dragoman.data.readers import fill_in_languages, open_corpus
 from dragoman.data.readers.parallel import Corpus
 from dragoman.errors import ConfigError, TrainingError
+from dragoman.messages import counted
 from dragoman.system.atomic_files import explain_os_errors
 from dragoman.training.checkpoints.checkpoint import list_checkpoints
 from dragoman.training.distributed.ranks import (
@@ -23,7 +25,7 @@ from dragoman.training.distributed.ranks import (
     is_restart_of,
     job_id,
 )
-from dragoman.training.loop import Outcome, fit
+from dragoman.training.loop import Outcome, fit, make_batches
 from dragoman.training.progress import ProgressDisplay
 from dragoman.training.run_json import RunFile
 from dragoman.training.validation import copy_test_sets
@@ -37,17 +39,23 @@ def train(
     valid: Sequence[Path | str] = (),
     tests: Sequence[Sequence[Path | str]] = (),
     run: Path | str | None = None,
+    assignments: Sequence[str] = (),
+    epochs: float | None = None,
     quiet: bool = False,
     progress: Progress | None = None,
 ) -> Outcome:
     """Train a model on files: two aligned ones, one .tsv, .jsonl or .tmx, or a prepared directory.
 
-    `config` is a Config or the name of a preset. Without `valid`, some pairs are held out; `tests`
-    are more sets, scored at every validation and never chosen by.
-    Everything is written under `run`, by default a new directory in runs/.
+    `config` is a Config or the name of a preset, changed by `assignments` such as
+    "training.steps=1000". What a prepared directory was made with holds, whatever the config says;
+    an assignment that contradicts it is refused. `epochs` takes the place of training.steps.
+    Without `valid`, some pairs are held out; `tests` are more sets, scored at every validation and
+    never chosen by. Everything is written under `run`, by default a new directory in runs/.
     """
     if isinstance(config, str):
         config = load_preset(config)
+    config = config.overridden(assignments)
+    _check_epochs(epochs, config, assignments)
     directory = Path(run) if run is not None else _new_run()
     if (directory / "config.toml").exists():
         if is_restart_of(directory):
@@ -66,6 +74,7 @@ def train(
                 f"{paths[0]}: prepared for {data.config.data.task}, and the preset is for "
                 f"{config.data.task}; choose another, or add --task {data.config.data.task}"
             )
+        data.refuse_contradictions(assignments)
     else:
         if environment_world_size() > 1:
             raise TrainingError(
@@ -97,13 +106,22 @@ def train(
         copy_test_sets(
             directory, [[Path(file) for file in files] for files in tests], data.config.data
         )
-        return fit(_resolve_config(config, data, directory), data, directory, quiet=quiet)
+        config = _resolve_config(config, data, directory)
+        config = _set_epochs(config, data, epochs, quiet=quiet)
+        return fit(config, data, directory, quiet=quiet)
 
 
-def resume(run: Path | str, assignments: Sequence[str] = (), *, quiet: bool = False) -> Outcome:
+def resume(
+    run: Path | str,
+    assignments: Sequence[str] = (),
+    *,
+    epochs: float | None = None,
+    quiet: bool = False,
+) -> Outcome:
     """Continue a run from its newest checkpoint, with changed settings if any are given.
 
-    One that ended before its first checkpoint begins again.
+    `epochs` counts from the run's beginning. One that ended before its first checkpoint begins
+    again.
     """
     directory = Path(run)
     run_file = RunFile.read(directory)
@@ -115,7 +133,10 @@ def resume(run: Path | str, assignments: Sequence[str] = (), *, quiet: bool = Fa
             f"it, and --out {directory}"
         )
     config = Config.load(directory / "config.toml").overridden(assignments)
+    _check_epochs(epochs, config, assignments)
     data = Prepared.open(directory / run_file.data)
+    data.refuse_contradictions(assignments)
+    config = _set_epochs(config, data, epochs, quiet=quiet)
     has_checkpoint = bool(list_checkpoints(directory))
     with explain_os_errors(directory):
         return fit(config, data, directory, resume=has_checkpoint, quiet=quiet)
@@ -151,7 +172,8 @@ def _open_files(config: Config, paths: Sequence[Path]) -> tuple[Config, Corpus]:
 def _resolve_config(config: Config, data: Prepared, directory: Path) -> Config:
     """Return the run's config, with what preparing has fixed, and write its run file."""
     prepared = data.config
-    kept = {name: getattr(prepared.data, name) for name in ("task", "languages", "max_length")}
+    kept = {name: getattr(prepared.data, name) for name in FIXED_DATA_SETTINGS}
+    kept["languages"] = prepared.data.languages or config.data.languages
     resolved = dataclasses.replace(
         config,
         tokenizer=prepared.tokenizer,
@@ -167,6 +189,35 @@ def _resolve_config(config: Config, data: Prepared, directory: Path) -> Config:
         place = os.path.relpath(data.path.resolve(), directory.resolve())
         RunFile(place, job_id()).write(directory)
     return resolved
+
+
+def _check_epochs(epochs: float | None, config: Config, assignments: Sequence[str]) -> None:
+    """Raise ConfigError if a number of epochs is impossible or contradicts the settings."""
+    if epochs is None:
+        return
+    if not 0 < epochs < math.inf:
+        raise ConfigError(f"{epochs:g} epochs are impossible; give a number above 0")
+    if "steps" in parse_assignments(assignments).get("training", {}):
+        raise ConfigError("epochs and steps contradict each other; give only one of them")
+    if config.training.batch_tokens == "auto":
+        raise ConfigError(
+            "with training.batch_tokens=auto the steps of an epoch are not known beforehand; "
+            "give steps instead of epochs, or a number of tokens"
+        )
+
+
+def _set_epochs(config: Config, data: Prepared, epochs: float | None, *, quiet: bool) -> Config:
+    """Return the config with as many steps as make so many passes over the corpus."""
+    if epochs is None:
+        return config
+    each = make_batches(config, data).batches_an_epoch
+    steps = max(1, round(epochs * each))
+    if not quiet and environment_rank() == 0:
+        ProgressDisplay(steps=0).show_message(
+            f"{epochs:g} {'epoch' if epochs == 1 else 'epochs'}: {counted(steps, 'step')}, "
+            f"{each:,} for each pass over {counted(len(data.train), 'pair')}"
+        )
+    return config.updated({"training": {"steps": steps}})
 
 
 def _new_run() -> Path:

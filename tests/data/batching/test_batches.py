@@ -97,6 +97,14 @@ def make(store: object, **changes: object) -> Batches:
     return Batches(store, **options)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("count", [1, 30, 399, 400, 1000, 2600])
+@pytest.mark.parametrize("batch_tokens", [64, 640, 3000])
+def test_the_batches_of_an_epoch_are_known_beforehand(count: int, batch_tokens: int) -> None:
+    batches = make(numbered_store(count), batch_tokens=batch_tokens)
+    there = sum(1 for _ in batches.epoch())
+    assert batches.batches_an_epoch == pytest.approx(there, abs=max(1, 0.08 * there))
+
+
 def same(one: Batch, other: Batch) -> bool:
     return pickle.dumps(one) == pickle.dumps(other)
 

@@ -212,8 +212,11 @@ class ChunkBuilder:
     """Pairs of a chunk; the last one of an epoch has up to half as many more or less."""
     count: int = field(init=False)
     """Chunks of an epoch."""
+    rows_a_pair: float = field(init=False)
+    """Rows that a pair takes, by an estimate."""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "rows_a_pair", self._estimate_rows_a_pair())
         pairs = self._pairs_of_whole_batches()
         object.__setattr__(self, "pairs", pairs)
         object.__setattr__(self, "count", max(1, round(len(self.store) / pairs)))
@@ -251,25 +254,39 @@ class ChunkBuilder:
             for new, old in zip(drawn, sentences, strict=True)
         ]
 
-    def _pairs_of_whole_batches(self) -> int:
-        """Return about CHUNK_PAIRS, such that a chunk's rows nearly fill its last batch.
+    def _trial_pairs(self) -> NDArray[np.int64]:
+        """Return the numbers of pairs that stand for all, a fifth of a chunk."""
+        N = len(self.store)
+        count = min(N, self._wanted_pairs // 5)
+        return np.arange(count) * N // count
 
-        The rows a chunk will need are estimated from the means of the store and a trial packing.
-        Their number varies from chunk to chunk; a batch that is begun for a few rows too many
-        costs more than some empty rows, so the aim is a little below whole batches.
-        """
-        R, S, T = self.shape
-        N, meta = len(self.store), self.store.meta
-        wanted = SAMPLED_CHUNK_PAIRS if self.sampler else CHUNK_PAIRS
-        trial = np.arange(min(N, wanted // 5)) * N // min(N, wanted // 5)
+    @property
+    def _wanted_pairs(self) -> int:
+        return SAMPLED_CHUNK_PAIRS if self.sampler else CHUNK_PAIRS
+
+    def _estimate_rows_a_pair(self) -> float:
+        """Return how many rows a pair takes, by the means of the store and a trial packing."""
+        _, S, T = self.shape
+        N, meta, trial = len(self.store), self.store.meta, self._trial_pairs()
         source_N = self.store.source_lengths(trial) + 1
         target_N = self.store.target_lengths(trial) + 1
         rows = len(pack(source_N, target_N, S, T))
         # The trial's sentences are a little longer or shorter than the store's.
         need = max((meta.source_pieces + N) / S, (meta.target_pieces + N) / T) / N
         efficiency = max(source_N.sum() / S, target_N.sum() / T) / rows
-        rows_a_pair = need / efficiency * self._growth(trial)
-        batches = max(1, round(wanted * rows_a_pair / R))
+        return float(need / efficiency * self._growth(trial))
+
+    def _pairs_of_whole_batches(self) -> int:
+        """Return about CHUNK_PAIRS, such that a chunk's rows nearly fill its last batch.
+
+        The rows of a chunk vary from one to the next; a batch that is begun for a few rows too
+        many costs more than some empty rows, so the aim is a little below whole batches.
+        """
+        R, S, T = self.shape
+        trial, rows_a_pair = self._trial_pairs(), self.rows_a_pair
+        source_N = self.store.source_lengths(trial) + 1
+        target_N = self.store.target_lengths(trial) + 1
+        batches = max(1, round(self._wanted_pairs * rows_a_pair / R))
         pairs = batches * R / rows_a_pair
         sizes_N = source_N / S + target_N / T
         deviation = float(sizes_N.std() / sizes_N.mean()) / math.sqrt(pairs)
@@ -362,6 +379,16 @@ class Batches:
         self._chunks = ChunkBuilder(store, self.shape, seed, shuffle, sampler, sample_targets)
         self.chunks = self._chunks.count
         self._workers = workers
+
+    @property
+    def batches_an_epoch(self) -> int:
+        """Return how many batches an epoch has, by the estimate that chunks are cut by."""
+        R, chunks = self.shape[0], self._chunks
+        last = len(chunks.store) - (chunks.count - 1) * chunks.pairs
+        whole, rest = (
+            math.ceil(pairs * chunks.rows_a_pair / R - 1e-9) for pairs in (chunks.pairs, last)
+        )
+        return (chunks.count - 1) * whole + max(1, rest)
 
     def stream(self, position: Position = START) -> Generator[tuple[Batch, Position], None, None]:
         """Yield batches without end, from the position on, each with the next one's position.
