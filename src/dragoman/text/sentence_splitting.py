@@ -19,6 +19,7 @@ _FULL_WIDTH: Final = "。！？｡"
 _STRONG: Final = "!?؟۔।॥։።፧။៕។⁇⁈⁉‼"
 _MARKS: Final = _FULL_WIDTH + _STRONG + ".…‥．"
 _CLOSING: Final = "'”’»«›‹)]}）」』】〉》〕］｝*_~`"
+_FULL_WIDTH_SET, _STRONG_SET = frozenset(_FULL_WIDTH), frozenset(_STRONG)
 _NEVER_FIRST: Final = ",;:，；：、)]}）」』】》”" + _MARKS
 _OPENING: Final = "\"'“„«»‘‚‹›([{（「『【〈《〔［｛¿¡*_~`–—―-<"
 _OPENER: Final = dict(
@@ -71,11 +72,10 @@ _ELIDED: Final = re.compile(r"[^\W\d_]{1,2}['’](?=\w)")
 _UNITS: Final = frozenset(
     ("kg", "km", "cm", "mm", "ml", "kwh", "mhz", "ghz", "kb", "mb", "gb", "tb")
 )
-"""These have no vowel and are no abbreviations with a point."""
+_CHAT_WORDS: Final = frozenset(("brb", "hmm", "np", "pls", "pst", "thx"))
+"""Neither have a vowel, and yet they are no abbreviations that need a point."""
 _CASUAL_AND_CAPITAL: Final = re.compile(r"[.!?]\s+[^\W\d_a-zà-ÿ]")
-_NAMES_WITH_MARKS: Final = frozenset(
-    {"Yahoo", "Jeopardy", "Yum", "Mamma Mia", "Yahoo！", "モーニング娘"}
-)
+_NAMES_WITH_MARKS: Final = frozenset({"Yahoo", "Jeopardy", "Yum", "モーニング娘"})
 
 _HANGUL: Final = re.compile("[가-힣]")
 _KOREAN_QUOTING: Final = re.compile(
@@ -154,9 +154,9 @@ class _Paragraph:
     # --- without a space ---
 
     def _may_end_without_space(self, at: int, end: int, run: str) -> bool:
-        """Return whether a mark may end a sentence though no space follows."""
+        """Return whether a mark may end a sentence though no space follows; in doubt it may not."""
         text = self._text
-        if any(mark in run for mark in _FULL_WIDTH):
+        if not _FULL_WIDTH_SET.isdisjoint(run):
             return True
         before, after = text[at - 1 : at], text[end]
         if run[0] == "…":
@@ -179,7 +179,7 @@ class _Paragraph:
             or re.search(r"[./@:_\\#=&]", word)
         ):
             return False
-        found = _WORD.match(text, end)
+        found = _WORD.match(text, end, end + 30)
         if not found or not after.isupper() or not (found[0] == "I" or found[0][1:].islower()):
             return False
         if text[found.end() : found.end() + 1] not in (" ", ",", "\xa0", ""):
@@ -201,12 +201,12 @@ class _Paragraph:
         first = text[next_at : next_at + 1]
         if first and first in _NEVER_FIRST and next_at > after:
             return False
-        if any(mark in run for mark in _FULL_WIDTH):
+        if not _FULL_WIDTH_SET.isdisjoint(run):
             return self._ends_without_case(at, end, run, after)
         if first.isalpha() and not first.isupper() and not first.islower():
             return self._ends_before_caseless(at, end, run, after)
         lower = first.islower() and not self._is_mixed_case(next_at)
-        if run[0] in _STRONG or any(mark in run for mark in _STRONG):
+        if not _STRONG_SET.isdisjoint(run):
             ends = self._strong_ends(at, run, next_at, lower)
         elif run[0] in "…‥" or run.startswith(("..", ". .")):
             word = self._word_before(at).lower()
@@ -243,7 +243,8 @@ class _Paragraph:
             return False
         first = text[next_at : next_at + 1]
         initials = _INITIALS.search(text, max(self._start, at - 20), at)
-        kind = self._kind(re.sub(r"[\s]", "", initials[0]) if initials else word, word)
+        whole = "".join(initials[0].split()) if initials else word
+        kind = self._kind(whole, word, at)
         if lower:
             if kind or (len(word) < 2 and not word.isdigit()):
                 return False
@@ -276,11 +277,12 @@ class _Paragraph:
             return following in words.first
         return True
 
-    def _kind(self, whole: str, word: str) -> str:
-        """Return what sort of abbreviation a word before a point is, or nothing."""
+    def _kind(self, whole: str, word: str, at: int) -> str:
+        """Return what sort of abbreviation stands before the point at `at`, or nothing.
+
+        `whole` is the word with what belongs to it: "z.B" where the word is "B".
+        """
         words = self._words
-        if len(whole) > 1:
-            whole = whole if whole.lower() not in ("i.e", "e.g") else whole.lower()
         for candidate in (whole, whole.lower()) if len(whole) > 1 else (whole,):
             for name, listed in (
                 ("never", words.never_last),
@@ -294,19 +296,18 @@ class _Paragraph:
             return "maybe"  # J. R. R., U.N.
         part = re.split(r"[-–/.]", word)[-1]
         if len(part) == 1 and part.isalpha() and (len(word) == 1 or "." in word):
-            return "" if self._is_lettered(word) else "maybe"
+            return "" if self._word_before_is(at - len(word), words.lettered) else "maybe"
         if any(word.endswith(ending) for ending in words.endings):
             return "maybe"
-        if part != word and part and self._kind(part, part) in ("never", "number", "maybe"):
-            return self._kind(part, part)
-        if _NO_VOWELS.fullmatch(word) and not word.isupper() and word.lower() not in _UNITS:
+        if part and part != word and (kind := self._kind(part, part, at)) != "last":
+            return kind
+        if (
+            _NO_VOWELS.fullmatch(word)
+            and not word.isupper()
+            and word.lower() not in _UNITS | _CHAT_WORDS
+        ):
             return "maybe"
         return ""
-
-    def _is_lettered(self, word: str) -> bool:
-        """Return whether a capital is no initial, but the name of a thing: Plan B."""
-        before = self._text[max(self._start, self._last_word_at - 25) : self._last_word_at].split()
-        return bool(before) and before[-1].lower() in self._words.lettered
 
     def _is_ordinal(self, at: int, following: str) -> bool:
         """Return whether the number at `at` with its point is an ordinal, as in German."""
@@ -315,8 +316,12 @@ class _Paragraph:
             return True
         if following in words.first:
             return False
+        return self._word_before_is(at, words.before_ordinals)
+
+    def _word_before_is(self, at: int, listed: frozenset[str]) -> bool:
+        """Return whether the word that ends before `at` is one of these."""
         before = self._text[max(self._start, at - 25) : at].split()
-        return bool(before) and before[-1].lower() in words.before_ordinals
+        return bool(before) and before[-1].lower() in listed
 
     # --- scripts without capitals ---
 
@@ -336,7 +341,7 @@ class _Paragraph:
                     if _DATE.search(text, max(self._start, at - 14), at):
                         return False
                 else:
-                    kind = self._kind(word, word)
+                    kind = self._kind(word, word, at)
                     if kind == "never":
                         return False
                     if len(word) == 1 and word.isupper():
@@ -423,10 +428,8 @@ class _Paragraph:
         piece = self._text[max(self._start, at - 40) : at]
         word = piece.rsplit(None, 1)[-1] if piece and not piece[-1].isspace() else ""
         word = word.lstrip(_OPENING)
-        if elided := _ELIDED.match(word):
-            word = word[elided.end() :]
-        self._last_word_at = at - len(word)
-        return word
+        elided = _ELIDED.match(word)
+        return word[elided.end() :] if elided else word
 
     def _next_word(self, at: int) -> str:
         found = _WORD.match(self._text, at, at + 30)
