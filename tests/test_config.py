@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import inspect
+import re
 import typing
 from pathlib import Path
 from typing import Any, Literal
@@ -17,6 +18,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dragoman.config import (
+    PRESET_ADVICE,
     Config,
     DataConfig,
     ModelConfig,
@@ -24,6 +26,7 @@ from dragoman.config import (
     TokenizerConfig,
     TrainingConfig,
     TreesConfig,
+    advise_preset,
     load_preset,
     preset_names,
     preset_paper_figures,
@@ -451,6 +454,17 @@ def _refusal(assignment: str) -> str:
     except ConfigError as error:
         return str(error)
     raise AssertionError(f"{assignment} is possible")
+
+
+def test_the_preset_advised_for_so_many_pairs_is_the_one_in_the_readme() -> None:
+    readme = (PAGE.parent.parent / "README.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (5,000 to .*|100,000 to .*|more) \| `(\w+)`", readme, re.M)
+    assert [name for _, name in rows] == [advice.name for advice in PRESET_ADVICE]
+    million = f"{PRESET_ADVICE[1].pairs.removesuffix(' pairs')}".replace("1,000,000", "a million")
+    assert [row for row, _ in rows] == [PRESET_ADVICE[0].pairs[:-6], million, "more"]
+    assert [advise_preset(n).name for n in (0, 99_999, 100_001, 2_000_000)] == [
+        *("tiny", "tiny", "small", "base")
+    ]
 
 
 def test_the_page_of_settings_is_up_to_date() -> None:

@@ -366,6 +366,17 @@ def test_the_doctor_finds_nothing_wrong_and_finds_what_is(
     assert json.loads(result.out)
 
 
+def test_the_doctor_judges_for_the_preset_that_suits_the_corpus(
+    corpus: list[Path], command: Command
+) -> None:
+    found = json.loads(good(command("doctor", *corpus, "--json")))["figures"]
+    assert found["preset"] == {"judged_for": "tiny", "advised": "tiny"}
+    assert found["vocabulary"]["wanted"] == 8000
+    found = json.loads(good(command("doctor", *corpus, "--preset", "small", "--json")))["figures"]
+    assert found["preset"] == {"judged_for": "small", "advised": "tiny"}
+    assert found["vocabulary"]["wanted"] == 16_000
+
+
 def test_a_tokeniser_is_trained_and_turns_lines_into_pieces_and_back(
     corpus: list[Path], preset: list[str], command: Command, tmp_path: Path
 ) -> None:

@@ -79,7 +79,12 @@ def doctor(
         list[Path] | None, typer.Option(metavar="FILES", help="Test pairs, to find overlaps.")
     ] = None,
     add: Add = None,
-    preset: Preset = "base",
+    preset: Annotated[
+        str | None,
+        typer.Option(
+            help="The preset to train with, or a .toml file; default: the one for so many pairs."
+        ),
+    ] = None,
     set_: Set = None,
     languages: Languages = None,
     tokenizer: Annotated[
@@ -91,16 +96,21 @@ def doctor(
 
     Ends with status 2 if anything is found that training would fail on.
     """
-    from dragoman.data.doctor.examination import examine
+    from dragoman.data.doctor.examination import choose_preset, examine
     from dragoman.data.readers import open_corpus
     from dragoman.trees.tree_tokenizer import load_tokenizer
 
     config = read_config(preset, set_, languages, files)
     refuse_parsing(config, "the doctor examines parallel text; dragoman prepare reports on trees")
+    corpus = open_corpus(files, config.data, add or ())
+    if preset is None:
+        preset = choose_preset(corpus).name
+        config = read_config(preset, set_, languages, files)
     with progress_counter() as progress:
         diagnosis = examine(
-            open_corpus(files, config.data, add or ()),
+            corpus,
             config=config,
+            preset=preset,
             valid=open_corpus(valid, config.data) if valid else None,
             test=open_corpus(test, config.data) if test else None,
             tokenizer=load_tokenizer(tokenizer) if tokenizer else None,

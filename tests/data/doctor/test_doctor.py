@@ -1,14 +1,15 @@
 """What is wrong with a corpus, said before anything is trained on it."""
 
 import gzip
+import itertools
 import json
 import random
 from itertools import pairwise
 
 import pytest
 
-from dragoman.config import Config
-from dragoman.data.doctor.examination import examine
+from dragoman.config import Config, PresetAdvice
+from dragoman.data.doctor.examination import choose_preset, examine
 from dragoman.data.readers.parallel import ConcatenatedCorpus, open_parallel_corpus
 from dragoman.text.tokenizer import Tokenizer
 
@@ -235,6 +236,41 @@ def test_a_vocabulary_is_not_called_impossible_from_a_sample(diagnose):
     message = found(diagnosis, "warning", "tokenizer").message
     assert message.startswith("vocabulary: 100 pairs drawn at random allow ")
     assert message.endswith("and not 37,000; the whole corpus may allow more")
+
+
+@pytest.mark.parametrize(
+    ("pairs", "name"),
+    [(10, "tiny"), (100_000, "tiny"), (100_001, "small"), (1_000_000, "small"), (9**8, "base")],
+)
+def test_a_preset_is_chosen_by_the_number_of_pairs(pairs, name):
+    class Counted:
+        def read(self, on_error=None):
+            return itertools.repeat(None, pairs)
+
+    assert choose_preset(Counted()).name == name
+
+
+def test_it_says_which_preset_the_corpus_was_judged_for(diagnose, monkeypatch):
+    advice = (PresetAdvice("tiny", 50, 200), PresetAdvice("base", 200, None))
+    monkeypatch.setattr("dragoman.config.PRESET_ADVICE", advice)
+    monkeypatch.setattr("dragoman.data.doctor.examination.PRESET_ADVICE", advice)
+
+    def judged(pairs, preset):
+        diagnosis = diagnose(sentences(pairs), preset=preset)
+        (finding,) = (f for f in diagnosis.findings if f.check == "preset")
+        return finding.severity, finding.message, diagnosis.figures["preset"]["advised"]
+
+    suits = "judged for --preset tiny, which is for 50 to 200 pairs"
+    assert judged(100, "tiny") == ("ok", suits, "tiny")
+    assert judged(300, "tiny") == (
+        "warning",
+        f"{suits}; with 300 rather train with --preset base",
+        "base",
+    )
+    few = "judged for --preset tiny; fewer than 50 pairs make a poor translator: add more text"
+    assert judged(49, "tiny") == ("warning", few, "tiny")
+    assert judged(100, "big") == ("ok", "judged for --preset big", "tiny")
+    assert not any(f.check == "preset" for f in diagnose(sentences(100)).findings)
 
 
 def test_what_cleaning_would_drop_is_foretold(diagnose):

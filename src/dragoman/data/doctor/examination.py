@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import islice
 
 import numpy as np
 
-from dragoman.config import Config
+from dragoman.config import PRESET_ADVICE, Config, PresetAdvice, advise_preset
 from dragoman.data import Progress
 from dragoman.data.cleaning import Cleaner
 from dragoman.data.doctor.corpus_scan import LONG_TEXT, CorpusScan, OverlapCheck
@@ -30,13 +31,15 @@ def examine(
     valid: Corpus | None = None,
     test: Corpus | None = None,
     tokenizer: Tokenizer | None = None,
+    preset: str | None = None,
     sample: int = 20_000,
     progress: Progress | None = None,
 ) -> Diagnosis:
     """Look for everything in a corpus that would make training fail or its scores mislead.
 
-    Pieces are counted on `sample` pairs drawn at random and on the longest ones; without a
-    tokeniser, one is learned from the sample.
+    It is judged by `config`, which is that of `preset` where one is named; whether the preset
+    suits the corpus is then said too. Pieces are counted on `sample` pairs drawn at random and on
+    the longest ones; without a tokeniser, one is learned from the sample.
     """
     diagnosis = Diagnosis()
     report = progress or (lambda stage, done, total: None)
@@ -48,12 +51,44 @@ def examine(
     for part in corpus.parts if isinstance(corpus, ConcatenatedCorpus) else (corpus,):
         scan.scan(part, diagnosis)
     scan.report(diagnosis)
+    if preset is not None and scan.pairs:
+        _report_preset(preset, scan.pairs, diagnosis)
     for overlap in overlaps:
         overlap.report(diagnosis)
     if scan.pairs:
         _report_pieces(scan, config, tokenizer, diagnosis)
     diagnosis.sort()
     return diagnosis
+
+
+def choose_preset(corpus: Corpus) -> PresetAdvice:
+    """Return the preset to train with on a corpus, whose pairs are counted as far as need be."""
+    enough = PRESET_ADVICE[-1].least + 1
+    try:
+        pairs = sum(1 for _ in islice(corpus.read(lambda error: None), enough))
+    except DataError:  # what is wrong with it is found when it is examined
+        pairs = 0
+    return advise_preset(pairs)
+
+
+def _report_preset(name: str, pairs: int, diagnosis: Diagnosis) -> None:
+    advice = advise_preset(pairs)
+    diagnosis.figures["preset"] = {"judged_for": name, "advised": advice.name}
+    judged = f"judged for --preset {name}"
+    made_for = next((one for one in PRESET_ADVICE if one.name == name), None)
+    if pairs < PRESET_ADVICE[0].least:
+        few = f"fewer than {PRESET_ADVICE[0].least:,} pairs make a poor translator"
+        diagnosis.add("warning", "preset", f"{judged}; {few}: add more text")
+    elif made_for is None or made_for == advice:
+        reason = f", which is for {advice.pairs}" if made_for else ""
+        diagnosis.add("ok", "preset", judged + reason)
+    else:
+        diagnosis.add(
+            "warning",
+            "preset",
+            f"{judged}, which is for {made_for.pairs}; with {pairs:,} rather train with --preset "
+            f"{advice.name}",
+        )
 
 
 def _report_pieces(
