@@ -1,15 +1,16 @@
-"""The command that scores translators and parsers."""
+"""The commands that score translators and parsers, and calibrate their confidence."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from dragoman.cli.console import load_parser, load_system, load_translator, print_result, read_lines
-from dragoman.cli.options import Device, Json, With
-from dragoman.errors import ConfigError
+from dragoman.cli.options import Device, Json, Model, With
+from dragoman.errors import ConfigError, DataError
 
 
 def evaluate(
@@ -123,3 +124,37 @@ def _evaluate_parser(
     if out is not None:
         atomic_write(out, "".join(f"{write_tree(tree) if tree else ''}\n" for tree in trees))
     print_result(scores.to_json() if as_json else str(scores))
+
+
+def calibrate(
+    model: Model,
+    source: Annotated[Path, typer.Option(help="Source lines, which the model was not trained on.")],
+    reference: Annotated[Path, typer.Option(help="Reference lines.")],
+    beam: Annotated[int | None, typer.Option(help="Hypotheses kept; 1 is greedy.")] = None,
+    device: Device = "auto",
+    as_json: Json = False,
+) -> None:
+    """Learn what a model's probabilities mean, so that translations say how sure they are.
+
+    What is learned goes into the model's directory. The errors are of sentences not learned from.
+    """
+    from dragoman.inference.confidence import CALIBRATION_FILE, calibrate
+
+    sources, references = list(read_lines([source])), list(read_lines([reference]))
+    if len(sources) != len(references):
+        raise DataError(
+            f"{source} has {len(sources)} lines and {reference} has {len(references)}; line n of "
+            "each must belong together"
+        )
+    translator = load_translator(model, device=device)
+    found = list(translator.translate_lines(sources, raw=True, beam=beam))
+    learned = calibrate(found, references)
+    learned.save(translator.path)
+    if as_json:
+        print_result(asdict(learned))
+        return
+    print_result(
+        f"{translator.path / CALIBRATION_FILE}: learned from {learned.sentence_count:,} sentences; "
+        f"expected calibration error {learned.word_error:.3f} for words and "
+        f"{learned.sentence_error:.3f} for sentences"
+    )

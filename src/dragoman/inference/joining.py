@@ -58,7 +58,16 @@ def _join_rank(source: str, parts: Parts, normalize: Callable[[str], str]) -> Tr
         _join_alignments(source, parts, normalize),
         log_prob=sum(part.log_prob for part in translated),
         issues=tuple(issue for part in translated for issue in part.issues),
+        confidence=_mean_confidence(translated),
+        words=tuple(word for part in translated for word in part.words),
     )
+
+
+def _mean_confidence(parts: Sequence[Translation]) -> float | None:
+    """Return the mean over all words, as far as parts have a confidence."""
+    known = [(one.confidence, len(one.words)) for one in parts if one.confidence is not None]
+    words = sum(count for _, count in known)
+    return round(sum(one * count for one, count in known) / words, 4) if words else None
 
 
 def _join_alignments(

@@ -124,6 +124,7 @@ class TranslationPipeline:
                     tuple(self._tokenizer.pieces(hypothesis.ids)),
                     tuple(alignments.get((i, n), ())),
                     log_prob=hypothesis.log_prob,
+                    log_probs=tuple(hypothesis.log_probs),
                 )
                 for n, hypothesis in enumerate(found[i])
             ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from dragoman.search import SamplingOptions, SearchOptions
 
@@ -28,6 +28,14 @@ class Issue:
         return {"kind": self.kind, "detail": self.detail, "repaired": self.repaired}
 
 
+class Word(NamedTuple):
+    """Hold a word of a translation."""
+
+    text: str
+    confidence: float
+    """It is right with this probability."""
+
+
 @dataclass(frozen=True, slots=True)
 class Translation:
     """Hold one translation of one text."""
@@ -46,8 +54,12 @@ class Translation:
     """This is the sum of the model's log-probabilities of every piece and of the end."""
     issues: tuple[Issue, ...] = ()
     """These were found wrong with it, those that were mended too."""
+    log_probs: tuple[float, ...] = ()
+    """These are the log-probabilities of its tokens, and of the end."""
     confidence: float | None = None
     """This is how much of it is probably right, from 0 to 1, where the model is calibrated."""
+    words: tuple[Word, ...] = ()
+    """These are its words with the probability that each is right, where it is calibrated."""
 
     @property
     def pharaoh(self) -> str:
@@ -63,6 +75,9 @@ class Translation:
         }
         if self.alignment:
             table["alignment"] = [list(pair) for pair in self.alignment]
+        if self.confidence is not None:
+            table["confidence"] = self.confidence
+            table["words"] = [list(word) for word in self.words]
         if self.issues:
             table["issues"] = [one.to_dict() for one in self.issues]
         if self.alternatives:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from dragoman.errors import ConfigError, ModelError
+from dragoman.inference.confidence import Calibration
 from dragoman.inference.engine import Engine
 from dragoman.inference.glossary import Glossary, GlossaryTranslator
 from dragoman.inference.letter_case import translate_cased
@@ -20,7 +21,7 @@ from dragoman.inference.loading import (
     load_for_inference,
 )
 from dragoman.inference.pipeline import TranslationPipeline
-from dragoman.inference.protection import find_copied_words, translate_protected
+from dragoman.inference.protection import ProtectedTranslator
 from dragoman.inference.text_layout import TextLayout
 from dragoman.inference.translation_types import (
     Alternative,
@@ -130,6 +131,8 @@ class Translator(Predictor):
             requests = _make_requests(texts, prefix, must, must_not)
             settings = DecodingSettings(options, sampling, align=align)
             found = self._pipeline.translate(requests, settings)
+            if self.calibration is not None:
+                found = list(map(self.calibration.apply, found))
             return found[0] if isinstance(text, str) else found
         settings = DecodingSettings(
             _at_least_one_piece(options),
@@ -154,12 +157,15 @@ class Translator(Predictor):
         def protected(some: Sequence[Request]) -> list[Translation]:
             if not protect:
                 return change_case(some)
-            return translate_protected(some, change_case, lambda: self._copied_words)
+            return self._protection.translate(some, change_case, aligned=align)
 
         def remember(some: Sequence[Request]) -> list[Translation]:
             return protected(some) if memory is None else memory.translate(some, protected)
 
-        sentences = iter(translate_distinct(requests, remember))
+        translated = translate_distinct(requests, remember)
+        if self.calibration is not None:
+            translated = list(map(self.calibration.apply, translated))
+        sentences = iter(translated)
         found = [
             one.join([next(sentences) for _ in one.sentences], self.tokenizer.normalize)
             for one in layouts
@@ -214,6 +220,11 @@ class Translator(Predictor):
 
         return inspect(self, text, translation=translation)
 
+    @cached_property
+    def calibration(self) -> Calibration | None:
+        """Return what the model's probabilities mean, if `dragoman calibrate` has learned it."""
+        return Calibration.load(self.path) if len(self._loaded) == 1 else None
+
     @property
     def _languages(self) -> tuple[str, str]:
         """Return the codes of the source's and the target's language, empty where not known."""
@@ -233,11 +244,14 @@ class Translator(Predictor):
         return self._glossaries[glossary]
 
     @cached_property
-    def _copied_words(self) -> list[str]:
-        """Return words that the model copies, to stand for what is not to be translated."""
-        vocabulary = [piece[1:] for piece in self.tokenizer.vocabulary if piece.startswith("▁")]
+    def _protection(self) -> ProtectedTranslator:
+        """Return what keeps numbers, items and unknown characters as they must be."""
         greedy = DecodingSettings(SearchOptions.from_config(self.config.search, beam=1))
-        return find_copied_words(vocabulary, lambda some: self._pipeline.translate(some, greedy))
+        return ProtectedTranslator(
+            self.tokenizer,
+            *self._languages,
+            probe=lambda some: self._pipeline.translate(some, greedy),
+        )
 
     @cached_property
     def _pipeline(self) -> TranslationPipeline:
