@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields
 from pathlib import Path
 from threading import Thread
@@ -29,7 +29,7 @@ from dragoman.serve.app import build_app, wrap_in_middleware
 from dragoman.serve.authentication import hash_key
 from dragoman.serve.limits import Limits
 from dragoman.serve.service import TranslationService
-from dragoman.serve.settings import Settings
+from dragoman.serve.settings import NamedModel, Settings
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.trees.bracketing import parse_tree
 from dragoman.trees.tree import leaves
@@ -111,12 +111,17 @@ class Service(NamedTuple):
         return self.client.post(path, json=body, **options)
 
 
-def start(paths: list[Path], **settings: Any) -> Service:
+def start(paths: Sequence[Path | str], **settings: Any) -> Service:
     settings.setdefault("threads", 2)
     names = {field.name for field in fields(Limits)} & settings.keys()
     limits = Limits(**{name: settings.pop(name) for name in names})
     inner = TranslationService(
-        Settings(models=tuple(paths), device="cpu", limits=limits, **settings)
+        Settings(
+            models=tuple(NamedModel.parse(str(path)) for path in paths),
+            device="cpu",
+            limits=limits,
+            **settings,
+        )
     )
     app = build_app(inner)
     return Service(inner, app, TestClient(wrap_in_middleware(app), raise_server_exceptions=False))

@@ -32,6 +32,17 @@ def running(models: Path) -> Iterator[Process]:
     process.end()
 
 
+def test_the_log_says_which_models_there_are(running: Process) -> None:
+    wait_for(lambda: len(running.lines) >= 3)
+    found = [line for line in running.lines[:3] if line["event"] == "model"]
+    kept = [{k: v for k, v in one.items() if k not in ("time", "level", "event")} for one in found]
+    common = {"task": "translation", "default": True}
+    assert kept == [
+        {"name": "ende", "source": "en", "target": "de", **common},
+        {"name": "deen", "source": "de", "target": "en", **common},
+    ]
+
+
 @pytest.mark.slow
 def test_libretranslates_client_is_served(running: Process) -> None:
     package = pytest.importorskip("libretranslatepy", reason="needs libretranslatepy")

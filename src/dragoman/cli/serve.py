@@ -12,7 +12,10 @@ from dragoman.errors import ConfigError
 
 
 def serve(
-    models: Annotated[list[Path], typer.Argument(help="Directories of models or runs.")],
+    models: Annotated[
+        list[str],
+        typer.Argument(help="Directories of models or runs; NAME=DIRECTORY gives one a name."),
+    ],
     host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0: all.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port to listen on; 0: any free one.")] = 5000,
     pair: Annotated[
@@ -55,7 +58,7 @@ def serve(
         ) from None
     from dragoman.serve.authentication import read_keys
     from dragoman.serve.limits import Limits
-    from dragoman.serve.settings import Settings
+    from dragoman.serve.settings import NamedModel, Settings
 
     limits = Limits(
         max_characters=max_characters,
@@ -67,7 +70,7 @@ def serve(
     )
     run(
         Settings(
-            models=tuple(models),
+            models=tuple(map(NamedModel.parse, models)),
             pairs=dict(map(_parse_pair, pair or ())),
             host=host,
             port=port,

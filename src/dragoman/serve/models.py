@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any, Final
 
@@ -73,10 +72,12 @@ class ModelRegistry:
     def __init__(self, settings: Settings, batcher: Batcher) -> None:
         self.models: list[ServedModel] = []
         paths: dict[str, Path] = {}
-        for path in settings.models:
-            name = _model_name(path)
+        for name, path in settings.models:
             if name in paths:
-                raise ConfigError(f"{path} and {paths[name]} have the same name; rename one")
+                raise ConfigError(
+                    f"{paths[name]} and {path} are both named {name}; give one another name, as in "
+                    f"other={path}"
+                )
             paths[name] = path
             self.models.append(_load(name, path, settings, batcher))
         for unknown in set(settings.pairs) - set(paths):
@@ -105,7 +106,7 @@ class ModelRegistry:
         return list(dict.fromkeys(one.target for one in self.translators))
 
     def find_pair(self, source: str, target: str) -> ServedModel:
-        """Return the first translator between two languages, or raise 400."""
+        """Return the first translator between two languages, the pair's default, or raise 400."""
         for one in self.translators:
             if same_language(one.source, source) and same_language(one.target, target):
                 return one
@@ -113,6 +114,12 @@ class ModelRegistry:
             if not any(same_language(code, other) for other in known):
                 raise ServiceError(400, f"{code} is not supported")
         raise ServiceError(400, f"{source} to {target} is not supported")
+
+    def is_default(self, model: ServedModel) -> bool:
+        """Say whether requests that name a model's languages, or only its task, are done by it."""
+        if model.is_parser:
+            return model is self.parsers[0]
+        return model is self.find_pair(model.source, model.target)
 
     def find_sources(self, target: str) -> list[str]:
         """Return the languages that can be translated to `target`, or raise 400 without any."""
@@ -127,12 +134,6 @@ class ModelRegistry:
             if one.name == name:
                 return one
         raise ServiceError(404, f"there is no model {name!r}; see /v1/models")
-
-
-def _model_name(path: Path) -> str:
-    """Return the name of a model's directory, or of its run's; a link goes by its own name."""
-    path = Path(os.path.abspath(path))  # noqa: PTH100  # resolve() would follow the link
-    return path.parent.name if path.name in ("model", "best") and path.parent.name else path.name
 
 
 def _load(name: str, path: Path, settings: Settings, batcher: Batcher) -> ServedModel:

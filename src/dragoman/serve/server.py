@@ -87,6 +87,16 @@ class _Server(uvicorn.Server):
                 address = f"[{host}]" if ":" in host else host
                 fields = {"host": host, "port": port, "url": f"http://{address}:{port}"}
                 log.info("listening", extra={"fields": fields})
+        if self.started:
+            self._log_models()
+
+    def _log_models(self) -> None:
+        registry = self._service.registry
+        for one in registry.models:
+            task = "parsing" if one.is_parser else "translation"
+            pair = {} if one.is_parser else {"source": one.source, "target": one.target}
+            fields = {"name": one.name, "task": task, **pair, "default": registry.is_default(one)}
+            log.info("model", extra={"fields": fields})
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Begin to shut down at the first signal, and exit at once at the second."""

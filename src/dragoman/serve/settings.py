@@ -2,20 +2,45 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple, Self
 
 from dragoman.errors import ConfigError
 from dragoman.serve.limits import Limits
+
+
+class NamedModel(NamedTuple):
+    """A model directory, and the name its model is served by."""
+
+    name: str
+    path: Path
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read a path, or NAME=PATH; a path that exists is a path, whatever is in its name."""
+        name, equals, path = text.partition("=")
+        if not equals or Path(text).exists():
+            return cls(_default_name(Path(text)), Path(text))
+        if not name.strip() or not path:
+            raise ConfigError(f"{text}: write a name and a model directory, as in news=runs/mine")
+        return cls(name.strip(), Path(path))
+
+
+def _default_name(path: Path) -> str:
+    """Return the name of a model's directory, or of its run's; a link goes by its own name."""
+    path = Path(os.path.abspath(path))  # noqa: PTH100  # resolve() would follow the link
+    return path.parent.name if path.name in ("model", "best") and path.parent.name else path.name
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Settings:
     """Hold what is served, where, to whom and within which limits."""
 
-    models: tuple[Path, ...]
-    """Model directories, of translators and parsers."""
+    models: tuple[NamedModel, ...]
+    """Translators and parsers; of two translators of one pair the first is the pair's default."""
     pairs: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     """The languages of models whose config does not name them, by the model's name."""
     host: str = "127.0.0.1"

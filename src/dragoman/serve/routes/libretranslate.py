@@ -126,7 +126,9 @@ async def languages(request: Request) -> list[Language]:
         Language(
             code=source,
             name=language_name(source),
-            targets=[one.target for one in registry.translators if one.source == source],
+            targets=list(
+                dict.fromkeys(one.target for one in registry.translators if one.source == source)
+            ),
         )
         for source in registry.sources
     ]

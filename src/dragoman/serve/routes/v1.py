@@ -43,7 +43,7 @@ class StrictBody(Body):
 class ModelChoice(StrictBody):
     """Chooses a model by its name or its languages; not needed if only one is served."""
 
-    model: str | None = None
+    model: str | None = Field(None, description="Its name in /v1/models.")
     source: str | None = Field(None, description="A language's code, or auto to detect it.")
     target: str | None = None
 
@@ -205,21 +205,26 @@ class NativeModel(BaseModel):
     task: Literal["translation", "parsing"]
     source: str | None
     target: str | None
+    default: bool = Field(
+        description="Whether it does requests that name its languages and no model."
+    )
     batched: bool = Field(description="Whether its searches share their steps.")
 
 
 @router.get("/models")
 async def models(request: Request) -> list[NativeModel]:
-    """List the models that are served."""
+    """List the models that are served, in the order they were given."""
+    registry = get_service(request).registry
     return [
         NativeModel(
             name=one.name,
             task="parsing" if one.is_parser else "translation",
             source=one.source or None,
             target=one.target or None,
+            default=registry.is_default(one),
             batched=one.batched,
         )
-        for one in get_service(request).registry.models
+        for one in registry.models
     ]
 
 
