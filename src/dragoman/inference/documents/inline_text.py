@@ -29,6 +29,7 @@ class Kind(Enum):
     CLOSE = "closing tag"
     EMPTY = "tag without content"
     WORD = "stands for a word"
+    BREAK = "line break"
 
 
 class Token(NamedTuple):
@@ -43,6 +44,7 @@ class Token(NamedTuple):
 
 _PLACEHOLDER: Final = re.compile(r"\{ ?(\d{1,6}) ?\}")
 _FIRST_WORD_KEY: Final = 1 << 32  # far from the keys of tags
+_FIRST_BREAK_KEY: Final = 1 << 33
 
 
 @dataclass(slots=True)
@@ -73,6 +75,7 @@ class InlineText:
             for some in (numbered[:start], numbered[start:end], numbered[end:])
         )
         self._words: dict[int, str] = {}
+        self._breaks: list[str] = []
         unit = self._make_unit(numbered[start:end])
         self.unit = unit if has_letters(_PLACEHOLDER.sub("", unit.text)) else None
         """This is what to translate; None if there is no letter in it."""
@@ -94,6 +97,10 @@ class InlineText:
                 text = f"{{{number}}}"
                 # The mark makes sure that the placeholder is in the translation, once.
                 marks.append(Mark(size, size + len(text), _FIRST_WORD_KEY + number))
+            elif kind is Kind.BREAK:
+                text = "\n"
+                marks.append(Mark(size, size + 1, _FIRST_BREAK_KEY + len(self._breaks)))
+                self._breaks.append(one.token.raw)
             elif kind is Kind.OPEN:
                 starts[one.key] = size
             else:
@@ -124,7 +131,11 @@ class InlineText:
         for number in self._words:
             if number not in present:
                 text = f"{text} {{{number}}}"
-        return "".join(self._write(text, translation.marks, escape))
+        written = "".join(self._write(text, translation.marks, escape))
+        if not self._breaks:
+            return written
+        coming = iter(self._breaks)
+        return re.sub("\n", lambda _: next(coming, self._breaks[-1]), written)
 
     def put_around(self, inside: str, escape: Callable[[str], str] = lambda text: text) -> str:
         """Return something with what is around the unit."""
@@ -193,11 +204,19 @@ def _join(tokens: Iterable[Token], escape: Callable[[str], str]) -> str:
 
 
 def _move_spaces(tokens: Iterable[Token]) -> list[Token]:
-    """Return tokens in which a space after an empty tag is the tag's if there is one before it."""
+    """Return tokens in which spaces around a line break are the break's.
+
+    So is the space after an empty tag, if there is one before it too.
+    """
     found = list(tokens)
     for place in range(1, len(found) - 1):
         before, tag, after = found[place - 1 : place + 2]
-        if (
+        if tag.kind is Kind.BREAK and before.kind is after.kind is Kind.TEXT:
+            start, end = before.raw.rstrip(), after.raw.lstrip()
+            spaces = before.raw[len(start) :], after.raw[: len(after.raw) - len(end)]
+            found[place] = tag._replace(raw=tag.raw.join(spaces))
+            found[place - 1], found[place + 1] = before._replace(raw=start), after._replace(raw=end)
+        elif (
             tag.kind is Kind.EMPTY
             and before.kind is after.kind is Kind.TEXT
             and before.raw.endswith(" ")
@@ -233,7 +252,7 @@ def _pair_tags(tokens: Iterable[Token]) -> tuple[list[_Numbered], dict[int, _Tag
                 del still_open[place:]
                 continue
             one.token = token._replace(kind=Kind.EMPTY)
-        if token.kind is not Kind.WORD:
+        if token.kind not in (Kind.WORD, Kind.BREAK):
             one.key = len(tags)
             tags[one.key] = _Tag(token.raw)
             if token.kind is Kind.OPEN:
@@ -301,7 +320,7 @@ def _nest(marks: Sequence[Mark], size: int) -> list[Mark]:
 
 
 _TAG: Final = re.compile(r"<(?:(/)\s*)?([A-Za-z][\w:.-]*)(?:\s[^<>]*?|\s*)?(/?)>")
-_EMPTY_TAGS: Final = frozenset({"br", "hr", "img", "wbr", "input"})
+_EMPTY_TAGS: Final = frozenset({"hr", "img", "wbr", "input"})
 
 
 def tag_token(raw: str) -> Token:
@@ -312,6 +331,8 @@ def tag_token(raw: str) -> Token:
     name = match[2].lower()
     if match[1]:
         return Token(Kind.CLOSE, raw, name)
+    if name == "br":
+        return Token(Kind.BREAK, raw)
     return Token(Kind.EMPTY if match[3] or name in _EMPTY_TAGS else Kind.OPEN, raw, name)
 
 

@@ -65,11 +65,13 @@ class MessageText:
         *,
         icu: bool = False,
         number_sign: bool = False,
+        doubled_quotes: bool = False,
         language: str | None = None,
     ) -> None:
         """Take a message without its file's escapes, and its language.
 
         With `icu` there may be plurals in it; in a branch of one, `number_sign` says, # is a word.
+        With `doubled_quotes` an apostrophe is written twice, as Java wants it beside {0}.
         """
         self._text = text
         self._arguments: list[list[str | MessageText]] = []
@@ -77,7 +79,7 @@ class MessageText:
         if icu and not private:
             text, self._arguments = _take_out_branches(text)
         self._doubled = "%%" in text and not private
-        self._quoted = "''" in text and bool(icu)
+        self._quoted = doubled_quotes or ("''" in text and icu)
         self._number_sign = number_sign and not private
         several = "\n" in text or "\r" in text
         self._parts = [

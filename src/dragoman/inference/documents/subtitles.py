@@ -161,6 +161,8 @@ class _SubtitleDocument(Document):
             if match := _STYLE.fullmatch(token.raw):
                 kind = Kind.OPEN if match[2] == "1" else Kind.CLOSE
                 tokens[place] = Token(kind, token.raw, f"style {match[1]}")
+            elif token.kind is Kind.BREAK:  # lines are broken anew
+                tokens[place] = Token(Kind.EMPTY, token.raw)
         tokens, ornaments = _set_ornaments_apart(tokens)
         inline = InlineText(tokens)
         if inline.unit is not None:
