@@ -237,6 +237,36 @@ def test_every_command_of_the_tokeniser_has_help(verb: str, command: Command) ->
     assert f"Usage: dragoman tokenizer {verb}" in good(command("tokenizer", verb, "--help"))
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("words", "completions"),
+    [
+        ("dragoman tran", ["translate"]),
+        ("dragoman train --ep", ["--epochs"]),
+        ("dragoman train --preset ti", ["tiny"]),
+        (
+            "dragoman doctor --preset table3-d-s",
+            ["table3-d-smoothing-0.0", "table3-d-smoothing-0.2"],
+        ),
+    ],
+)
+def test_the_shell_completes_commands_options_and_presets(
+    words: str, completions: list[str]
+) -> None:
+    asked = {"COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+    done = subprocess.run(
+        [sys.executable, "-m", "dragoman"],
+        env=os.environ | asked | {"_DRAGOMAN_COMPLETE": "complete_bash"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout.split() == completions
+
+
+def test_the_version_is_printed(command: Command) -> None:
+    assert good(command("--version")) == f"dragoman {dragoman.__version__}\n"
+
+
 def test_no_command_at_all_gives_help(command: Command) -> None:
     result = command()
     assert result.status == 2

@@ -25,6 +25,7 @@ from dragoman.cli.options import (
     Task,
     TaskPreset,
     Valid,
+    complete_preset,
     refuse_parsing,
 )
 from dragoman.errors import DataError
@@ -82,7 +83,8 @@ def doctor(
     preset: Annotated[
         str | None,
         typer.Option(
-            help="The preset to train with, or a .toml file; default: the one for so many pairs."
+            help="The preset to train with, or a .toml file; default: the one for so many pairs.",
+            autocompletion=complete_preset,
         ),
     ] = None,
     set_: Set = None,

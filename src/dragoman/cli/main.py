@@ -34,7 +34,6 @@ except ImportError:  # older versions raise click's errors
 app = typer.Typer(
     help="Turn two aligned text files into a translator, or a treebank into a parser.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # plain help is there twice as fast
     context_settings={"help_option_names": ["-h", "--help"]},

@@ -15,6 +15,14 @@ from dragoman.errors import ConfigError, DragomanError
 if TYPE_CHECKING:
     from dragoman.config import Config
 
+
+def complete_preset(incomplete: str) -> list[str]:
+    """Return the presets whose names begin so, for the shell's completion."""
+    from dragoman.config import preset_names
+
+    return [name for name in preset_names() if name.startswith(incomplete)]
+
+
 Device = Annotated[str, typer.Option(help="cpu, cuda, or auto: the GPU if there is one.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Model = Annotated[Path, typer.Argument(help="A model directory, or a run's.")]
@@ -47,10 +55,18 @@ Valid = Annotated[
     list[Path] | None,
     typer.Option(metavar="FILES", help="Validation pairs; without them some are held out."),
 ]
-Preset = Annotated[str, typer.Option(help="A preset (dragoman presets) or a .toml file.")]
+Preset = Annotated[
+    str,
+    typer.Option(
+        help="A preset (dragoman presets) or a .toml file.", autocompletion=complete_preset
+    ),
+]
 TaskPreset = Annotated[
     str | None,
-    typer.Option(help="A preset (dragoman presets) or a .toml file; default: base, or parsing."),
+    typer.Option(
+        help="A preset (dragoman presets) or a .toml file; default: base, or parsing.",
+        autocompletion=complete_preset,
+    ),
 ]
 Task = Annotated[  # named, since Typer 0.27 takes a metavar that spells the option for its name
     str | None,
