@@ -1,0 +1,413 @@
+"""Notice what went wrong in a search, and search again with that forbidden.
+
+A model can say nothing at all, say the same again and again, or stop far too early or too late.
+Such faults are seen in the text. What a source repeats, its translation may repeat: only what goes
+beyond that counts. The few sentences concerned are searched again, with a wider beam, a least
+length, no n-gram twice and a price on repetition, and what is found is checked again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Final, Literal, NamedTuple
+
+from dragoman.errors import ConfigError
+from dragoman.search.options import Hypothesis, SearchOptions, length_penalty, longest_output
+
+FaultKind = Literal["empty", "damaged", "looping", "length"]
+"""Nothing was said in words; a character is broken; something was said again and again; it is far
+too short or too long. Of these the first is the worst."""
+
+SEVERITY: Final[tuple[FaultKind, ...]] = ("length", "damaged", "looping", "empty")
+ROUNDS: Final = 2
+"""So often a sentence is searched again."""
+BEAMS: Final = (5, 12)
+"""The beam of each round is at least this wide."""
+PENALTIES: Final = (1.0, 1.2)
+"""Repetition is penalised by this in each round."""
+NGRAMS: Final = (4, 3)
+"""No so many pieces occur twice in each round, unless the source repeats as much."""
+MAX_NGRAM: Final = 12
+"""Where a source repeats more pieces than this, a translation may repeat any number."""
+MAX_PERIOD: Final = 40
+"""Repetition of at most so many words is looked for."""
+SCATTERED_SHARE: Final = 0.25
+"""In ordinary text fewer sequences of four words than this have occurred before."""
+LONG_WORD: Final = 12
+"""In words of so many letters repetition is looked for."""
+
+_TOKENS: Final = re.compile(
+    # A character of a script without spaces; a word of any other; a mark.
+    r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]"
+    r"|[^\W\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+"
+    r"|[^\w\s]"
+)
+_INSIDE_WORD: Final = re.compile(r"([^\W\d_]{1,8}?)\1{3,}")
+_INSIDE_TEXT: Final = re.compile(r"(\S{1,8}?)\1{2,}")
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Say what is wrong with a hypothesis."""
+
+    kind: FaultKind
+    detail: str
+    """This says it in a few words."""
+    start: int = 0
+    end: int = 0
+    """What is repeated too often stands between these characters of the text."""
+
+    @property
+    def severity(self) -> int:
+        """Return how bad it is; of two faults the higher is the worse."""
+        return SEVERITY.index(self.kind)
+
+
+class Repetition(NamedTuple):
+    """Hold where in a row of tokens the same comes again and again."""
+
+    times: float
+    start: int
+    period: int
+    end: int
+    has_letters: bool
+
+
+# --- what is wrong ---
+
+
+def check_faults(
+    source_ids: Sequence[int],
+    source_text: str,
+    hypothesis: Hypothesis,
+    text: str,
+    options: SearchOptions,
+) -> Fault | None:
+    """Return the worst fault of a hypothesis, whose text is given; None if there is none."""
+    if not _has_words(text) and _has_words(source_text):
+        return Fault("empty", "only punctuation" if text.strip() else "nothing was said")
+    fault = _find_loop(source_text, text)
+    if fault is None and "\ufffd" in text and "\ufffd" not in source_text:
+        fault = Fault("damaged", "a character is broken")
+    return fault or _check_length(len(source_ids), len(hypothesis.ids), options)
+
+
+def _has_words(text: str) -> bool:
+    return any(character.isalnum() for character in text)
+
+
+def _find_loop(source: str, text: str) -> Fault | None:
+    """Return where a text repeats itself, if its source does not to the same degree."""
+    matches = list(_TOKENS.finditer(text.lower()))
+    tokens = [match[0] for match in matches]
+    repeated = len(tokens) - 1 - len(set(pairwise(tokens)))
+    if repeated > 0:
+        found = find_repetition(tokens)
+        if found is not None and found.times > 2 and _is_loop(tokens, found, source):
+            first, second = matches[found.start], matches[found.start + found.period - 1]
+            said = f"{_shorten(text[first.start() : second.end()])} × {found.times:.0f}"
+            # What the source repeats may stay.
+            keep = min(found.end, found.start + found.period * int(_times_in_source(source)))
+            return Fault("looping", said, matches[keep - 1].end(), matches[found.end - 1].end())
+        if repeated > SCATTERED_SHARE * len(tokens):
+            place = _find_scattered(tokens, split_tokens(source))
+            if place is not None:
+                start = matches[place].start()
+                return Fault("looping", "the same words again and again", start, len(text))
+    for match in matches:
+        if len(match[0]) >= LONG_WORD and (inside := _INSIDE_WORD.search(match[0])) is not None:
+            times, in_source = len(inside[0]) / len(inside[1]), _times_inside(source)
+            if times > max(5.0, 2 + 1.5 * in_source):
+                start, end = (match.start() + place for place in inside.span())
+                start += len(inside[1]) * int(in_source)
+                return Fault("looping", f"{_shorten(inside[1])} × {times:.0f}", start, end)
+    return None
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= 30 else f"{text[:29]}…"
+
+
+def split_tokens(text: str) -> list[str]:
+    """Return the words of a text in lower case, and its marks; of some scripts the characters."""
+    return _TOKENS.findall(text.lower())
+
+
+def find_repetition(tokens: Sequence[str]) -> Repetition | None:
+    """Return what is said most often in a row; words count before marks and numbers."""
+    best: Repetition | None = None
+    size = len(tokens)
+    for period in sorted(_possible_periods(tokens)):
+        run = 0
+        for place in range(period, size + 1):
+            if place < size and tokens[place] == tokens[place - period]:
+                run += 1
+                continue
+            if 2 * run >= period:
+                start = place - run - period
+                letters = any(token.isalpha() for token in tokens[start : start + period])
+                found = Repetition((run + period) / period, start, period, place, letters)
+                if best is None or (letters, found.times) > (best.has_letters, best.times):
+                    best = found
+            run = 0
+    return best
+
+
+def _possible_periods(tokens: Sequence[str]) -> set[int]:
+    """Return the distances at which two tokens come again: what is repeated has one of them."""
+    last: dict[tuple[str, str], int] = {}
+    periods = set()
+    for place, pair in enumerate(pairwise(tokens)):
+        if (before := last.get(pair)) is not None and place - before <= MAX_PERIOD:
+            periods.add(place - before)
+        last[pair] = place
+    return periods
+
+
+def _is_loop(tokens: Sequence[str], found: Repetition, source: str) -> bool:
+    """Return whether the same comes more often in a row than its source explains."""
+    in_source = _times_in_source(source)
+    if not found.has_letters:
+        return found.times > max(10.0, 2 * in_source + 4)
+    # A word of a script without spaces may double a character, and be said twice.
+    single = found.period == 1 and len(tokens[found.start]) == 1
+    return found.times > max(4.0 if single else 2.0, 1.5 * in_source + 1)
+
+
+def _times_in_source(source: str) -> float:
+    """Return how often a source says something in a row, words or characters."""
+    found = find_repetition(split_tokens(source))
+    return max(1.0 if found is None else found.times, _times_inside(source))
+
+
+def _times_inside(text: str) -> float:
+    """Return how often characters are repeated in a row, as in hahaha and !!!!!!."""
+    rows = _INSIDE_TEXT.finditer(text.lower())
+    return max((len(row[0]) / len(row[1]) for row in rows), default=1.0)
+
+
+def _find_scattered(tokens: Sequence[str], source_tokens: Sequence[str]) -> int | None:
+    """Return where the same words come a third time, if most of a text is such repetition."""
+    if len(tokens) < 20:
+        return None
+    allowed = SCATTERED_SHARE + 1.5 * _repeated_share(source_tokens, 2)
+    if _repeated_share(tokens, 4) <= allowed:
+        return None
+    seen: Counter[tuple[str, ...]] = Counter()
+    for place in range(len(tokens) - 3):
+        ngram = tuple(tokens[place : place + 4])
+        seen[ngram] += 1
+        if seen[ngram] == 3:
+            return place
+    return None
+
+
+def _repeated_share(tokens: Sequence[str], size: int) -> float:
+    """Return the share of n-grams that have occurred before."""
+    ngrams = [tuple(tokens[i : i + size]) for i in range(len(tokens) - size + 1)]
+    return 1 - len(set(ngrams)) / len(ngrams) if ngrams else 0.0
+
+
+def _check_length(source: int, pieces: int, options: SearchOptions) -> Fault | None:
+    """Return whether an output has far fewer or far more pieces than its source suggests."""
+    limit = longest_output(source, options)
+    if pieces >= limit and limit == source + options.max_extra > options.min_length:
+        return Fault("length", f"no end after {pieces} pieces")
+    if pieces > most_pieces(source):
+        return Fault("length", f"{pieces} pieces for {source}")
+    if pieces < least_pieces(source):
+        return Fault("length", f"only {pieces} pieces for {source}")
+    return None
+
+
+def most_pieces(source: int) -> int:
+    """Return how many pieces a plausible translation of so many has at most."""
+    return 3 * source + 10
+
+
+def least_pieces(source: int) -> int:
+    """Return how many pieces a plausible translation of so many has at least."""
+    return max(0, source - 8) // 3
+
+
+# --- searching again ---
+
+SearchAgain = Callable[[Sequence[int], SearchOptions], list[list[Hypothesis]]]
+"""Such a function searches some sentences, given by their numbers, with other options."""
+Decode = Callable[[Sequence[int]], str]
+"""Such a function returns the text of pieces."""
+
+
+@dataclass(slots=True)
+class FaultCounts:
+    """Count faults by their kinds."""
+
+    noticed: Counter[FaultKind] = field(default_factory=Counter)
+    repaired: Counter[FaultKind] = field(default_factory=Counter)
+    """Of those that were noticed so many could be repaired by another search."""
+
+    def __iadd__(self, other: FaultCounts) -> FaultCounts:
+        """Add what was counted elsewhere."""
+        self.noticed += other.noticed
+        self.repaired += other.repaired
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """Hold what became of a sentence with a fault."""
+
+    fault: Fault
+    """This was noticed at first."""
+    found: list[Hypothesis]
+    """These are its hypotheses now, best first; they may be the first ones."""
+    text: str
+    """This is the text of the best."""
+    left: Fault | None
+    """This is still wrong with it; the caller decides what is said instead."""
+
+
+def repair(
+    sources: Sequence[Sequence[int]],
+    source_texts: Sequence[str],
+    found: Sequence[list[Hypothesis]],
+    texts: Sequence[str],
+    options: SearchOptions,
+    search: SearchAgain,
+    decode: Decode,
+) -> tuple[dict[int, Repair], FaultCounts]:
+    """Check what was found, and search again where it has a fault.
+
+    `texts` are those of the best hypotheses. Return what became of the sentences that had a fault,
+    by their numbers; all others stay as they are. What still loops after the last round is cut.
+    """
+    counts = FaultCounts()
+    repairs: dict[int, Repair] = {}
+    for number, hypotheses in enumerate(found):
+        given = (sources[number], source_texts[number])
+        if (fault := check_faults(*given, hypotheses[0], texts[number], options)) is not None:
+            counts.noticed[fault.kind] += 1
+            repairs[number] = Repair(fault, hypotheses, texts[number], fault)
+    for round_ in range(ROUNDS):
+        groups: dict[SearchOptions, list[int]] = {}
+        for number, one in repairs.items():
+            if one.left is not None:
+                changed = options_without_fault(one.left, sources[number], options, round_)
+                groups.setdefault(changed, []).append(number)
+        for changed, numbers in groups.items():
+            for number, hypotheses in _search_each(numbers, changed, search):
+                given = (sources[number], source_texts[number])
+                better = _choose(repairs[number], *given, hypotheses, changed, decode)
+                repairs[number] = replace(better, found=better.found[: options.n_best])
+    for number, one in repairs.items():
+        if one.left is None:
+            counts.repaired[one.fault.kind] += 1
+        elif one.left.kind == "looping":
+            repairs[number] = _cut(one, options, decode)
+    return repairs, counts
+
+
+def options_without_fault(
+    fault: Fault, source: Sequence[int], options: SearchOptions, round_: int
+) -> SearchOptions:
+    """Return how to search again so that a fault cannot come again.
+
+    There are few such options, so that sentences with the same fault can be searched together.
+    """
+    beam = max(options.beam, BEAMS[round_])
+    changes = replace(options, beam=beam, n_best=beam, groups=1)
+    if fault.kind == "empty":
+        return replace(changes, min_length=max(options.min_length, 2 + round_))
+    if fault.kind == "damaged":
+        return changes
+    if fault.kind == "length" and fault.detail.startswith("only"):
+        wanted = max(2, len(source) * (1 + round_) // 3)
+        least = 1 << (wanted.bit_length() - 1)  # a power of two: few different options
+        return replace(changes, min_length=max(options.min_length, least))
+    size = max(NGRAMS[round_], longest_repeated_ngram(source) + 1)
+    return replace(
+        changes,
+        no_repeat_ngram=size if size <= MAX_NGRAM else options.no_repeat_ngram,
+        repetition_penalty=max(options.repetition_penalty, PENALTIES[round_]),
+        max_extra=max(options.max_extra // (1 + round_), min(options.max_extra, 10)),
+    )
+
+
+def longest_repeated_ngram(ids: Sequence[int]) -> int:
+    """Return the size of the longest n-gram that occurs twice; more than MAX_NGRAM is not told."""
+    for size in range(1, MAX_NGRAM + 1):
+        ngrams = [tuple(ids[i : i + size]) for i in range(len(ids) - size + 1)]
+        if len(set(ngrams)) == len(ngrams):
+            return size - 1
+    return MAX_NGRAM
+
+
+def _search_each(
+    numbers: list[int], options: SearchOptions, search: SearchAgain
+) -> Iterable[tuple[int, list[Hypothesis]]]:
+    """Search sentences together; where something that must be said becomes impossible, alone."""
+    try:
+        return list(zip(numbers, search(numbers, options), strict=True))
+    except ConfigError:
+        if len(numbers) == 1:
+            return []
+        return [pair for one in numbers for pair in _search_each([one], options, search)]
+
+
+def _choose(
+    before: Repair,
+    source: Sequence[int],
+    source_text: str,
+    hypotheses: list[Hypothesis],
+    options: SearchOptions,
+    decode: Decode,
+) -> Repair:
+    """Return the best hypothesis without a fault, or else the least faulty, the older of equals."""
+    best, others = before, []
+    assert before.left is not None
+    worst = before.left.severity
+    for hypothesis in hypotheses:
+        if not hypothesis.log_probs:  # none was possible
+            continue
+        text = decode(hypothesis.ids)
+        fault = check_faults(source, source_text, hypothesis, text, options)
+        if best.left is not None and (fault is None or fault.severity < worst):
+            best = Repair(before.fault, [hypothesis], text, fault)
+            worst = -1 if fault is None else fault.severity
+        elif fault is None:
+            others.append(hypothesis)
+    if best is before:
+        return before
+    return replace(best, found=[*best.found, *others])
+
+
+def _cut(one: Repair, options: SearchOptions, decode: Decode) -> Repair:
+    """Return a hypothesis without what it repeats."""
+    assert one.left is not None
+    best = one.found[0]
+    start, end = (
+        _pieces_until(best.ids, place, decode) for place in (one.left.start, one.left.end)
+    )
+    kept = [*range(start), *range(end, len(best.ids))]
+    ids = [best.ids[i] for i in kept]
+    log_probs = [best.log_probs[i] for i in (*kept, len(best.ids))] if best.log_probs else []
+    log_prob = sum(log_probs) if log_probs else best.log_prob
+    score = log_prob / length_penalty(len(ids), options.length_penalty)
+    cut = Hypothesis(ids, score, log_prob, log_probs)
+    return replace(one, found=[cut, *one.found[1:]], text=decode(ids))
+
+
+def _pieces_until(ids: Sequence[int], place: int, decode: Decode) -> int:
+    """Return how many pieces spell the text until a place, or a little more."""
+    low, high = 0, len(ids)
+    while low < high:
+        middle = (low + high) // 2
+        if len(decode(ids[:middle])) < place:
+            low = middle + 1
+        else:
+            high = middle
+    return low

@@ -1,0 +1,311 @@
+"""Faults are noticed, what is right is left alone, and another search mends what it can."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from dragoman.errors import ConfigError
+from dragoman.inference.fault_detection import (
+    Fault,
+    FaultCounts,
+    check_faults,
+    find_repetition,
+    longest_repeated_ngram,
+    options_without_fault,
+    repair,
+    split_tokens,
+)
+from dragoman.search import Hypothesis, SearchOptions
+from dragoman.search.options import longest_output
+
+OPTIONS = SearchOptions(beam=1, min_length=1)
+
+
+def kind(
+    source: str, text: str, pieces: int | None = None, options: SearchOptions = OPTIONS
+) -> str:
+    """The kind of the fault, with a piece for each word; an empty string for none."""
+    ids = list(range(len(text.split()) if pieces is None else pieces))
+    fault = check_faults(source.split(), source, Hypothesis(ids, 0.0, 0.0), text, options)  # type: ignore[arg-type]
+    return "" if fault is None else fault.kind
+
+
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        ("Zwei", ""),
+        ("Zwei", "  "),
+        ("Zwei", "."),
+        ("2", "…"),
+        ("개", "—"),
+    ],
+)
+def test_nothing_and_mere_punctuation_are_no_translation_of_words(source: str, text: str) -> None:
+    assert kind(source, text) == "empty"
+
+
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        ("Der Schmerz lässt jetzt langsam nach.", "The pain is slowly slowly slowly slowly."),
+        ("Keine Angst, es ist ein bisschen unbequem", "it is a bit of a bit of a bit of pain"),
+        ("Der Fahrer rechnet mit Schneematsch", "The driver expects snow-snow-snow-snowing"),
+        ("Er kaufte Brot, Milch und Käse", "He bought bread, and milk, and milk, and milk, and"),
+        ("Wunderbar", "Wonderwonderwonderwonderwonderwonderwonder"),
+        ("ja ja", "yes yes yes yes yes yes yes yes yes yes"),
+        ("The meeting is tomorrow.", "会议会议会议会议会议会议"),
+        ("The meeting is tomorrow.", "회의는 회의는 회의는 내일 있어요"),
+        ("Siehe Anhang.", "See " + "- " * 40),
+    ],
+)
+def test_what_is_said_again_and_again_is_a_loop(source: str, text: str) -> None:
+    assert kind(source, text) == "looping"
+
+
+def test_scattered_repetition_is_a_loop_too() -> None:
+    text = (
+        "the role of the house in the role of the garden and the role of the house is in the role "
+        "of the garden for the role of the house and in the role of the garden the role of"
+    )
+    source = "Das Haus und der Garten spielen in diesem Stück von Schiller eine wichtige Rolle"
+    assert kind(source, text) == "looping"
+    assert kind(text, text) == ""
+
+
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        ("Das ist sehr, sehr, sehr gut.", "That is very, very, very good."),
+        ("ha ha ha ha ha", "ha ha ha ha ha ha"),
+        ("hahaha", "ha ha ha ha"),
+        ("ㅋㅋㅋㅋㅋ", "hahahahaha"),
+        ("Nein! Nein! Nein! Nein!", "No! No! No! No!"),
+        ("1 Billion", "1,000,000,000,000"),
+        ("| 1 | 2 | 3 |", "| 1 | 2 | 3 |"),
+        ("a b a b a b a b a b", "a b a b a b a b a b"),
+        ("Danke, danke.", "谢谢谢谢。"),
+        ("Er hatte viel gehabt.", "He had had a lot."),
+        ("wäre ... äh ... gut", "would be ... er ... good"),
+        ("_______ Name", "_______ name"),
+        ("???", "?"),
+        ("😀😀😀", "😀😀😀"),
+        ("", ""),
+        ("Duran Duran ist eine Band.", "Duran Duran is a band."),
+        ("Die Rechnung der Firma, die Rechnung der Bank und die Rechnung der Post sind da, und die "
+         "Rechnung der Stadt kommt noch.",
+         "The bill of the company, the bill of the bank and the bill of the post are there, and "
+         "the bill of the city is yet to come."),
+    ],
+)  # fmt: skip
+def test_what_a_source_repeats_may_be_repeated(source: str, text: str) -> None:
+    assert kind(source, text) == ""
+
+
+def test_a_broken_character_is_a_fault_unless_it_was_in_the_source() -> None:
+    assert kind("Růžička", "R\ufffdžička") == "damaged"
+    assert kind("R\ufffdžička", "R\ufffdžička") == ""
+
+
+@pytest.mark.parametrize(
+    ("source", "pieces", "wanted"),
+    [
+        (1, 13, ""),
+        (1, 14, "length"),
+        (30, 79, ""),
+        (30, 80, "length"),  # 50 more than the source: the end was forced
+        (30, 7, ""),
+        (30, 6, "length"),
+        (8, 0, ""),
+    ],
+)
+def test_lengths_far_off_are_faults(source: int, pieces: int, wanted: str) -> None:
+    assert kind("ein " * source, "a word of some length", pieces) == wanted
+
+
+def test_an_end_that_was_asked_for_is_no_fault() -> None:
+    assert kind("ein " * 30, "a few words", 12, SearchOptions(max_length=12)) == ""
+    assert (
+        kind("ein " * 3, "a few words", 20, SearchOptions(max_extra=1, min_length=20)) == "length"
+    )
+    assert kind("ein " * 9, "a few words", 20, SearchOptions(max_extra=1, min_length=20)) == ""
+
+
+def test_repetition_is_counted() -> None:
+    found = find_repetition(split_tokens("He said no, no, no, no."))
+    assert found is not None
+    assert (found.period, found.times, found.has_letters) == (2, 3.5, True)
+    assert find_repetition(split_tokens("He said no and went.")) is None
+    assert split_tokens("Ganz egal: 你好 U-Bahn") == [
+        "ganz",
+        "egal",
+        ":",
+        "你",
+        "好",
+        "u",
+        "-",
+        "bahn",
+    ]
+    assert [longest_repeated_ngram(ids) for ids in ([1, 2, 3], [1, 2, 1], [1, 2, 3, 1, 2, 4])] == [
+        *(0, 1, 2)
+    ]
+    assert longest_repeated_ngram([7] * 90) == 12
+
+
+# --- searching again ---
+
+
+def decode(ids: Sequence[int]) -> str:
+    return " ".join(VOCABULARY[i] for i in ids)
+
+
+VOCABULARY = {3: ".", 4: "bread", 5: "and", 6: "milk", 7: "we", 8: "buy", 9: "yes"}
+LOOP = [7, 8, 4, 5, 6, 5, 6, 5, 6, 5, 6, 5, 6, 3]
+
+
+def made(ids: list[int], score: float = -1.0) -> Hypothesis:
+    return Hypothesis(ids, score, score * 2, [score * 2 / (len(ids) + 1)] * (len(ids) + 1))
+
+
+class Searches:
+    """Give what is prepared for each round, and remember what was asked."""
+
+    def __init__(self, *rounds: dict[int, list[list[int]]]) -> None:
+        self.rounds = list(rounds)
+        self.asked: list[tuple[list[int], SearchOptions]] = []
+
+    def __call__(self, numbers: Sequence[int], options: SearchOptions) -> list[list[Hypothesis]]:
+        self.asked.append((list(numbers), options))
+        given = self.rounds[0 if options.beam == 5 else 1]
+        return [[made(ids) for ids in given[number]] for number in numbers]
+
+
+SOURCES = [[11, 12, 13], [11, 12, 13], [14], [15, 15, 15]]
+TEXTS = ["wir kaufen Brot", "wir kaufen Milch", "Brot", "ja ja ja"]
+
+
+def test_sound_sentences_are_left_alone() -> None:
+    searches = Searches()
+    found = [[made([7, 8, 4])], [made([7, 8, 6])], [made([4])], [made([9, 9, 9])]]
+    texts = [decode(one[0].ids) for one in found]
+    repairs, counts = repair(SOURCES, TEXTS, found, texts, OPTIONS, searches, decode)
+    assert repairs == {}
+    assert counts == FaultCounts()
+    assert searches.asked == []
+
+
+def test_faults_are_searched_again_until_they_are_gone() -> None:
+    searches = Searches(
+        {0: [[*LOOP], [7, 8, 4]], 1: [[*LOOP]], 2: [[3], [3, 3]]}, {1: [[7, 8, 6]], 2: [[4, 3]]}
+    )
+    found = [[made(LOOP)], [made(LOOP)], [made([3])], [made([9, 9, 9])]]
+    texts = [decode(one[0].ids) for one in found]
+    repairs, counts = repair(SOURCES, TEXTS, found, texts, OPTIONS, searches, decode)
+    assert {number: one.text for number, one in repairs.items()} == {
+        0: "we buy bread",
+        1: "we buy milk",
+        2: "bread .",
+    }
+    assert all(one.left is None and len(one.found) == 1 for one in repairs.values())
+    assert counts.noticed == counts.repaired == {"looping": 2, "empty": 1}
+    # Those with the same fault together, and only those that still have one.
+    assert [numbers for numbers, _ in searches.asked] == [[0, 1], [2], [1], [2]]
+    loops, empty, loops_again, _ = (options for _, options in searches.asked)
+    assert (loops.beam, loops.no_repeat_ngram, loops.repetition_penalty) == (5, 4, 1.0)
+    assert (loops_again.beam, loops_again.no_repeat_ngram) == (12, 3)
+    assert loops_again.repetition_penalty > 1
+    assert empty.min_length == 2
+
+
+def test_what_cannot_be_mended_is_said_and_a_loop_is_cut() -> None:
+    nothing: list[list[int]] = []
+    searches = Searches({0: [LOOP], 2: nothing}, {0: [LOOP], 2: [[3, 3]]})
+    found = [[made(LOOP)], [made([7, 8, 6])], [made([3])], [made([9, 9, 9])]]
+    texts = [decode(one[0].ids) for one in found]
+    repairs, counts = repair(SOURCES, TEXTS, found, texts, OPTIONS, searches, decode)
+    assert repairs[0].left is not None
+    assert repairs[0].left.kind == "looping"
+    assert repairs[0].text == "we buy bread and milk ."
+    [cut] = repairs[0].found
+    assert cut.ids == [7, 8, 4, 5, 6, 3]
+    assert len(cut.log_probs) == 7
+    assert sum(cut.log_probs) == pytest.approx(cut.log_prob)
+    assert repairs[2].left == Fault("empty", "only punctuation")
+    assert repairs[2].found == found[2]
+    assert counts.noticed == {"looping": 1, "empty": 1}
+    assert counts.repaired == {}
+
+
+def test_a_cut_keeps_what_the_source_repeats() -> None:
+    text = [9] * 30
+    searches = Searches({0: [text]}, {0: [text]})
+    repairs, _ = repair(
+        [[15] * 3], ["ja ja ja"], [[made(text)]], [decode(text)], OPTIONS, searches, decode
+    )
+    assert repairs[0].text == "yes yes yes"
+
+
+def test_the_less_faulty_is_kept() -> None:
+    long = [4, 5, 6, 7, 8, 9, 3] * 2  # no loop, but too much for one piece
+    searches = Searches({0: [long]}, {0: [LOOP]})
+    repairs, counts = repair(
+        [[14]], ["Brot"], [[made(LOOP)]], [decode(LOOP)], OPTIONS, searches, decode
+    )
+    assert repairs[0].left is not None
+    assert repairs[0].left.kind == "length"
+    assert repairs[0].found[0].ids == long
+    assert not counts.repaired
+
+
+def test_alternatives_without_a_fault_come_along() -> None:
+    searches = Searches({0: [LOOP, [7, 8, 4], [8, 4], [4]]})
+    options = SearchOptions(beam=2, n_best=2, min_length=1)
+    found = [[made(LOOP), made([7])]]
+    repairs, _ = repair(SOURCES[:1], TEXTS[:1], found, [decode(LOOP)], options, searches, decode)
+    assert [one.ids for one in repairs[0].found] == [[7, 8, 4], [8, 4]]
+
+
+def test_one_sentence_that_cannot_be_searched_so_does_not_spoil_the_others() -> None:
+    """As where a phrase that must be said would have to be repeated."""
+
+    def search(numbers: Sequence[int], options: SearchOptions) -> list[list[Hypothesis]]:
+        if 1 in numbers:
+            raise ConfigError("impossible")
+        return [[made([7, 8, 4])] for _ in numbers]
+
+    found = [[made(LOOP)], [made(LOOP)]]
+    texts = [decode(LOOP)] * 2
+    repairs, _ = repair(SOURCES[:2], TEXTS[:2], found, texts, OPTIONS, search, decode)
+    assert repairs[0].text == "we buy bread"
+    assert repairs[1].text == "we buy bread and milk ."
+
+
+def test_what_is_too_short_is_given_a_least_length_and_options_are_few() -> None:
+    fault = Fault("length", "only 2 pieces for 40")
+    first, second = (
+        options_without_fault(fault, [5] * size, OPTIONS, round_)
+        for round_, size in ((0, 40), (1, 40))
+    )
+    assert (first.min_length, second.min_length) == (8, 16)
+    several = {options_without_fault(fault, [5] * size, OPTIONS, 0) for size in range(20, 200)}
+    assert len(several) <= 5
+    assert all(one.min_length <= longest_output(20, one) for one in several)
+
+
+def test_where_a_source_repeats_itself_its_translation_may_too() -> None:
+    fault = Fault("looping", "")
+    size = 5
+    source = [*range(20, 20 + size), 9, *range(20, 20 + size)]
+    assert options_without_fault(fault, source, OPTIONS, 0).no_repeat_ngram == size + 1
+    assert options_without_fault(fault, [7] * 50, OPTIONS, 0).no_repeat_ngram == 0
+
+
+def test_counts_are_added() -> None:
+    total = FaultCounts()
+    other = FaultCounts()
+    other.noticed["looping"] += 2
+    other.repaired["looping"] += 1
+    total += other
+    total += other
+    assert (total.noticed["looping"], total.repaired["looping"]) == (4, 2)
