@@ -1,137 +1,127 @@
-"""File formats of documents: reading the texts to translate, and writing the document again."""
+"""File formats of documents: which reads a file, by the extension of its name."""
 
 from __future__ import annotations
 
-import io
-import re
-import zipfile
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+from inspect import signature
 from typing import Any, Final
 
 from dragoman.errors import ConfigError, DataError
+from dragoman.inference.documents.document import Document, DocumentTooLargeError
+from dragoman.inference.documents.options import NO_OPTIONS, DocumentOptions
 
-MEDIA_TYPES: Final = {
-    "txt": "text/plain; charset=utf-8",
-    "tsv": "text/tab-separated-values; charset=utf-8",
-    "srt": "application/x-subrip; charset=utf-8",
-    "html": "text/html; charset=utf-8",
-    "docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+__all__ = ["EXTENSIONS", "MEDIA_TYPES", "DocumentTooLargeError", "open_document"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Format:
+    media_type: str
+    module: str
+    reader: str
+    """This class or function of the module reads a document."""
+    libraries: tuple[tuple[str, str], ...] = ()
+    """These must be installed: the module to import, and the name to install it by."""
+    settings: tuple[tuple[str, Any], ...] = ()
+
+
+_LXML: Final = ("lxml", "lxml")
+_OFFICE: Final = "application/vnd.openxmlformats-officedocument"
+_HTML: Final = _Format("text/html; charset=utf-8", "html", "HtmlDocument")
+_MARKDOWN_LIBRARY: Final = (("markdown_it", "markdown-it-py"),)
+_MARKDOWN: Final = _Format(
+    "text/markdown; charset=utf-8", "markdown", "MarkdownDocument", _MARKDOWN_LIBRARY
+)
+_PO: Final = _Format("text/x-gettext-translation; charset=utf-8", "gettext", "GettextDocument")
+_XLIFF: Final = _Format("application/xliff+xml; charset=utf-8", "xliff", "XliffDocument")
+_JSON: Final = _Format("application/json", "json_strings", "JsonDocument")
+_JSON_LINES: Final = _Format("application/jsonl", "tables", "JsonLinesDocument")
+_FORMATS: Final = {
+    "txt": _Format("text/plain; charset=utf-8", "plain_text", "PlainTextDocument"),
+    "md": _MARKDOWN,
+    "markdown": _MARKDOWN,
+    "mdx": _Format(
+        "text/mdx; charset=utf-8",
+        "markdown",
+        "MarkdownDocument",
+        _MARKDOWN_LIBRARY,
+        (("mdx", True),),
+    ),
+    "html": _HTML,
+    "htm": _HTML,
+    "xhtml": _Format("application/xhtml+xml; charset=utf-8", "html", "HtmlDocument"),
+    "docx": _Format(
+        f"{_OFFICE}.wordprocessingml.document",
+        "word",
+        "WordDocument",
+        (_LXML,),
+    ),
+    "pptx": _Format(
+        f"{_OFFICE}.presentationml.presentation",
+        "powerpoint",
+        "PowerPointDocument",
+        (_LXML,),
+    ),
+    "odt": _Format(
+        "application/vnd.oasis.opendocument.text",
+        "opendocument",
+        "OpenDocumentText",
+        (_LXML,),
+    ),
+    "epub": _Format("application/epub+zip", "epub", "EpubDocument", (_LXML,)),
+    "srt": _Format("application/x-subrip; charset=utf-8", "subtitles", "SubRipDocument"),
+    "vtt": _Format("text/vtt; charset=utf-8", "subtitles", "WebVttDocument"),
+    "po": _PO,
+    "pot": _PO,
+    "xliff": _XLIFF,
+    "xlf": _XLIFF,
+    "json": _JSON,
+    "arb": _JSON,
+    "jsonl": _JSON_LINES,
+    "ndjson": _JSON_LINES,
+    "csv": _Format("text/csv; charset=utf-8", "tables", "CsvDocument"),
+    "tsv": _Format("text/tab-separated-values; charset=utf-8", "tables", "read_tsv"),
+    "properties": _Format("text/plain; charset=utf-8", "resource_strings", "PropertiesDocument"),
+    "strings": _Format("text/plain; charset=utf-8", "resource_strings", "AppleStringsDocument"),
+    "xml": _Format("application/xml; charset=utf-8", "resource_strings", "AndroidStringsDocument"),
+    "eml": _Format("message/rfc822", "plain_text", "MailDocument"),
 }
+MEDIA_TYPES: Final = {extension: one.media_type for extension, one in _FORMATS.items()}
 """The media type of each format that can be read, by its file name extension."""
+EXTENSIONS: Final = tuple(MEDIA_TYPES)
 
 
-class DocumentTooLargeError(DataError):
-    """Raised for a document that would take more memory than is allowed."""
+def open_document(
+    name: str, content: bytes, *, max_bytes: int, options: DocumentOptions = NO_OPTIONS
+) -> Document:
+    """Read a document of the format that a file's name, or its extension alone, tells.
 
-
-class Document(ABC):
-    """A file whose texts are to be translated."""
-
-    is_html = False
-    """Whether its texts have tags."""
-    texts: list[str]
-    """The texts to translate, none of more than a line; those of HTML are whole pages."""
-
-    @abstractmethod
-    def fill(self, translations: Sequence[str]) -> bytes:
-        """Return the file with a translation in place of each text."""
-
-
-def open_document(extension: str, content: bytes, max_bytes: int) -> Document:
-    """Read a document of the format that a file name extension names.
-
-    Raise DocumentTooLargeError for a compressed one that would unpack to more than `max_bytes`.
+    Raise DataError for one that is broken or of a format that is not read here,
+    DocumentTooLargeError for one that would take more than `max_bytes`, and ConfigError where a
+    library is missing.
     """
-    if extension not in MEDIA_TYPES:
-        raise DataError(f"file format not supported; use one of {', '.join(MEDIA_TYPES)}")
-    if extension == "docx":
-        return _WordDocument(content, max_bytes)
+    extension = name.rpartition(".")[2].strip().lower()
+    one = _FORMATS.get(extension)
+    if one is None:
+        what = f".{extension} files are not read" if extension else "the file has no extension"
+        raise DataError(f"{what}; there are {', '.join(f'.{known}' for known in EXTENSIONS)}")
+    for library, package in one.libraries:
+        if find_spec(library) is None:
+            raise ConfigError(
+                f"reading .{extension} files needs {package}; pip install 'dragoman[documents]'"
+            )
+    reader: Callable[..., Document] = getattr(
+        import_module(f"dragoman.inference.documents.{one.module}"), one.reader
+    )
+    known = signature(reader).parameters
+    settings: dict[str, Any] = dict(one.settings)
+    if "options" in known:
+        settings["options"] = options
+    if "target_language" in known:
+        settings["target_language"] = options.target_language
     try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise DataError(f"the file is not UTF-8 (byte {error.start})") from None
-    if extension == "html":
-        return _HtmlDocument(text)
-    return _TextDocument(text, _SEPARATORS[extension])
-
-
-_SEPARATORS: Final = {
-    "txt": re.compile(r"(\r?\n)"),
-    "tsv": re.compile(r"(\r?\n|\t)"),
-    # A subtitle's number and times stay, and so do the lines between subtitles.
-    "srt": re.compile(r"(\r?\n|^\d+\s*$|^[\d:,. ]+-->.*$|</?[a-z][^<>\n]*>)", re.MULTILINE),
-}
-
-
-class _TextDocument(Document):
-    """Text between separators, which are left as they are."""
-
-    def __init__(self, text: str, separator: re.Pattern[str]) -> None:
-        self._parts = separator.split(text)
-        self._indices = [i for i in range(0, len(self._parts), 2) if _has_letters(self._parts[i])]
-        self.texts = [self._parts[i] for i in self._indices]
-
-    def fill(self, translations: Sequence[str]) -> bytes:
-        parts = list(self._parts)
-        for i, text in zip(self._indices, translations, strict=True):
-            parts[i] = text
-        return "".join(parts).encode()
-
-
-class _HtmlDocument(Document):
-    """A web page, which is one text with tags."""
-
-    is_html = True
-
-    def __init__(self, text: str) -> None:
-        self.texts = [text] if text.strip() else []
-        self._text = text
-
-    def fill(self, translations: Sequence[str]) -> bytes:
-        return (translations[0] if translations else self._text).encode()
-
-
-class _WordDocument(Document):
-    """A Word document, paragraph by paragraph; each keeps the formatting of its first letters."""
-
-    def __init__(self, content: bytes, max_bytes: int) -> None:
-        try:
-            import docx
-        except ImportError:
-            raise ConfigError("reading .docx files needs python-docx, not installed here") from None
-        try:
-            with zipfile.ZipFile(io.BytesIO(content)) as packed:
-                if sum(one.file_size for one in packed.infolist()) > max_bytes:
-                    raise DocumentTooLargeError(f"the file unpacks to more than {max_bytes} bytes")
-            self._document: Any = docx.Document(io.BytesIO(content))
-            self._paragraphs = [one for one in self._find_paragraphs() if _has_letters(one.text)]
-        except DocumentTooLargeError:
-            raise
-        except Exception:
-            raise DataError("the file is not a .docx document") from None
-        self.texts = [" ".join(one.text.split()) for one in self._paragraphs]
-
-    def _find_paragraphs(self) -> list[Any]:
-        cells = [
-            cell for table in self._document.tables for row in table.rows for cell in row.cells
-        ]
-        found: dict[Any, Any] = {}
-        for container in (self._document, *cells):
-            for paragraph in container.paragraphs:
-                found.setdefault(paragraph._p, paragraph)  # a merged cell comes more than once
-        return list(found.values())
-
-    def fill(self, translations: Sequence[str]) -> bytes:
-        for paragraph, text in zip(self._paragraphs, translations, strict=True):
-            first, *others = [run for run in paragraph.runs if run.text] or [paragraph.add_run()]
-            first.text = text
-            for run in others:
-                run.text = ""
-        out = io.BytesIO()
-        self._document.save(out)
-        return out.getvalue()
-
-
-def _has_letters(text: str) -> bool:
-    return any(map(str.isalpha, text))
+        return reader(content, max_bytes=max_bytes, **settings)
+    except RecursionError:
+        raise DataError("the file is nested too deeply to be read") from None

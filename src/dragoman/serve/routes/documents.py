@@ -12,10 +12,14 @@ from fastapi import APIRouter, File, Form, Request, UploadFile
 from fastapi.responses import Response
 from pydantic import BaseModel
 
+from dragoman.inference.documents.document import Document, Unit
 from dragoman.inference.documents.formats import MEDIA_TYPES, open_document
+from dragoman.inference.documents.marked_text import UnitTexts
+from dragoman.inference.documents.options import ALL_COLUMNS, DocumentOptions
 from dragoman.serve.errors import ERROR_RESPONSES, ServiceError
 from dragoman.serve.limits import DOCUMENT_BYTES, DOCUMENT_EXPANSION, DOCUMENT_SECONDS
-from dragoman.serve.requests import get_authenticator, get_service, translate
+from dragoman.serve.requests import check_size, get_authenticator, get_service
+from dragoman.text.languages import detect_languages
 
 router = APIRouter(tags=["LibreTranslate"], responses=ERROR_RESPONSES)
 
@@ -66,18 +70,42 @@ async def translate_file(
     extension = (file.filename or "").rpartition(".")[2].lower()
     max_bytes = DOCUMENT_EXPANSION * get_service(request).settings.limits.max_body
     content = await file.read()
-    document = await asyncio.to_thread(open_document, extension, content, max_bytes)
-    # One text, so that it is in one language; it has as many lines as the document has texts.
-    whole = "\n".join(document.texts)
-    (found,) = await translate(
-        request, [whole], None if source == "auto" else source, target, html=document.is_html
+    options = DocumentOptions(
+        columns=(ALL_COLUMNS,),
+        source_language=None if source == "auto" else source,
+        target_language=target,
     )
+    document = await asyncio.to_thread(
+        lambda: open_document(extension, content, max_bytes=max_bytes, options=options)
+    )
+    # One text, so that it is in one language.
+    whole = "\n".join(unit.text for unit in document.units)
+    units = await _translate_units(request, document, whole, options)
     get_authenticator(request).add_usage(key, len(whole))
-    text = found.translation.text
-    texts = ([text] if document.is_html else text.split("\n")) if whole else []
-    filled = await asyncio.to_thread(document.fill, texts)
+    filled = await asyncio.to_thread(document.fill, units)
     name = request.app.state.documents.put(extension, filled)
     return FileAnswer(translatedFileUrl=f"{request.base_url}download_file/{quote(name)}")
+
+
+async def _translate_units(
+    request: Request, document: Document, whole: str, options: DocumentOptions
+) -> list[Unit]:
+    """Translate the units of a document, all from the language that most of it is in."""
+    check_size(request, [whole])
+    service = get_service(request)
+    source, target = options.source_language, options.target_language or ""
+    if source is None:
+        candidates = service.registry.find_sources(target)
+        ((source, _), *_) = await asyncio.to_thread(detect_languages, whole, candidates)
+    model = service.registry.find_pair(source, target)
+    request.state.log_fields["models"] = [model.name]
+    texts = UnitTexts(document.units)
+    with service.admission.admit(len(texts)):
+        plain, marked = await asyncio.gather(
+            service.translate(model, texts.plain),
+            service.translate(model, texts.marked, align=True),
+        )
+        return await asyncio.to_thread(texts.assemble, plain, marked)
 
 
 @router.get("/download_file/{name}", response_class=Response)
