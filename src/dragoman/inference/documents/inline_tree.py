@@ -196,6 +196,12 @@ def _has_text(node: Node) -> bool:
     return any(map(_has_text, node.children))
 
 
+def _has_letters(node: Node) -> bool:
+    if isinstance(node, Text):
+        return any(map(str.isalpha, node.text))
+    return isinstance(node, Group) and any(map(_has_letters, node.children))
+
+
 def _set_edges_apart(group: Group) -> None:
     """Take objects at the beginning and end of a group out of its text; so all others are inside.
 
@@ -210,9 +216,19 @@ def _set_edges_apart(group: Group) -> None:
     filled = [i for i, node in enumerate(group.children) if _has_text(node)]
     first, end = (filled[0], filled[-1] + 1) if filled else (0, 0)
     inside = [i for i, node in enumerate(group.children) if isinstance(node, Object)]
+    breaks = [
+        i
+        for i, node in enumerate(group.children)
+        if isinstance(node, Object) and node.stands_for in (LINE_BREAK, TAB)
+    ]
     # White space at an edge is text, unless there is an object beyond it.
     start = max((i + 1 for i in inside if i < first), default=0)
     stop = min((i for i in inside if i >= end), default=len(group.children))
+    # A number before a tab, or a page number after one, is not part of the text.
+    letters = [i for i, node in enumerate(group.children) if _has_letters(node)]
+    if letters:
+        start = max([start, *(i + 1 for i in breaks if i < letters[0])])
+        stop = min([stop, *(i for i in breaks if i > letters[-1])])
     group.before, group.after = group.children[:start], group.children[stop:]
     group.children = group.children[start:stop]
     # So does white space between such an object and the text.

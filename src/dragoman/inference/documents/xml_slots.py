@@ -1,0 +1,142 @@
+"""Documents that are archives of XML: where texts are in each part, and how they are replaced."""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from dragoman.inference.documents.document import Document, Unit
+from dragoman.inference.documents.inline_tree import InlineTree, Node
+from dragoman.inference.documents.zip_package import Element, ZipPackage, serialize_xml
+
+MAX_DEPTH: Final = 40
+"""What is nested deeper in a paragraph is left as it is."""
+_NOT_IN_XML: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+
+
+class Slot(ABC):
+    """Hold a place of an XML tree with a text that is to be translated."""
+
+    unit: Unit
+
+    @abstractmethod
+    def fill(self, translation: Unit) -> None:
+        """Put a translation in its place in the tree."""
+
+
+@dataclass(slots=True)
+class AttributeSlot(Slot):
+    """Hold an attribute's value."""
+
+    element: Element
+    name: str
+
+    @property
+    def unit(self) -> Unit:  # type: ignore[override]
+        """Return the value."""
+        return Unit(self.element.get(self.name))
+
+    def fill(self, translation: Unit) -> None:
+        """Set the value."""
+        self.element.set(self.name, clean(translation.text))
+
+
+@dataclass(slots=True)
+class TextSlot(Slot):
+    """Hold the text of an element that has nothing else in it."""
+
+    element: Element
+
+    @property
+    def unit(self) -> Unit:  # type: ignore[override]
+        """Return the text."""
+        return Unit(self.element.text)
+
+    def fill(self, translation: Unit) -> None:
+        """Set the text."""
+        self.element.text = clean(translation.text)
+
+
+class ParagraphSlot(Slot):
+    """Hold a paragraph, which is read as a tree and written by the format."""
+
+    def __init__(self, nodes: Sequence[Node], write: Callable[[list[Node]], None]) -> None:
+        self._tree, self._write = InlineTree(nodes), write
+        self.unit = self._tree.unit
+
+    @property
+    def is_translatable(self) -> bool:
+        """Return whether there are letters in it."""
+        return self._tree.is_translatable
+
+    def fill(self, translation: Unit) -> None:
+        """Write the paragraph anew."""
+        self._write(self._tree.to_nodes(translation))
+
+
+Reader = Callable[[Element], list[Slot]]
+"""This finds the slots of a part, given its root, and changes nothing."""
+
+
+class XmlPartsDocument(Document):
+    """Hold a document whose texts are in some parts of an archive."""
+
+    def __init__(self, package: ZipPackage, parts: Sequence[tuple[str, Reader]]) -> None:
+        self._package = package
+        self._parts: list[tuple[str, Reader, int]] = []
+        self.units = []
+        for name, reader in parts:
+            units = [slot.unit for slot in reader(package.read_xml(name))]
+            if units:
+                self._parts.append((name, reader, len(units)))
+                self.units += units
+
+    def fill(self, translations: Sequence[Unit]) -> bytes:
+        """Return the file with a translation in place of each unit; other parts are copied."""
+        if len(translations) != len(self.units):
+            raise ValueError(f"{len(translations)} translations for {len(self.units)} units")
+        changed: dict[str, bytes] = {}
+        done = 0
+        for name, reader, count in self._parts:
+            coming = translations[done : done + count]
+            if list(coming) != self.units[done : done + count]:
+                root = self._package.read_xml(name)
+                slots = list(zip(reader(root), coming, strict=True))
+                # A paragraph is written with copies of what is in it, which comes after it.
+                for slot, translation in reversed(slots):
+                    if translation != slot.unit:
+                        slot.fill(translation)
+                changed[name] = serialize_xml(root)
+            done += count
+        return self._package.write(changed)
+
+
+def clean(text: str) -> str:
+    """Return a text without the characters that XML cannot hold."""
+    return _NOT_IN_XML.sub("", text)
+
+
+def has_letters(text: str | None) -> bool:
+    """Return whether there is anything to translate."""
+    return text is not None and any(map(str.isalpha, text))
+
+
+def split_tag(element: Element) -> tuple[str, str]:
+    """Return the namespace and the name of an element; both are empty for comments and the like."""
+    tag = element.tag
+    if not isinstance(tag, str):
+        return "", ""
+    namespace, _, name = tag.rpartition("}")
+    return namespace[1:], name
+
+
+def find_text_slots(root: Element, tags: frozenset[str]) -> list[Slot]:
+    """Return the texts of all elements of some names, such as a document's title."""
+    return [
+        TextSlot(element)
+        for element in root.iter()
+        if split_tag(element)[1] in tags and not len(element) and has_letters(element.text)
+    ]
