@@ -1,7 +1,5 @@
 """Which pairs are worth training on."""
 
-import sys
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -60,12 +58,6 @@ def test_other_languages_are_dropped(source, target, reason):
 def test_an_unknown_language_is_refused():
     with pytest.raises(ConfigError, match="'xx' is not a language that can be identified"):
         Cleaner(DataConfig(identify_languages=("en", "xx")))
-
-
-def test_identification_without_its_package_names_the_extra(monkeypatch):
-    monkeypatch.setitem(sys.modules, "py3langid", None)
-    with pytest.raises(ConfigError, match=r"pip install 'dragoman\[language\]'"):
-        Cleaner(DataConfig(identify_languages=("en", "de")))
 
 
 @pytest.mark.slow

@@ -50,7 +50,6 @@ def test_libretranslates_client_is_served(running: Process) -> None:
     want = httpx.post(f"{running.url}/translate", json=ASK, timeout=30).json()["translatedText"]
     assert client.translate("the dog", "en", "de") == want
     assert [one["code"] for one in client.languages()] == ["en", "de"]
-    pytest.importorskip("py3langid", reason="detection needs py3langid")
     found = client.detect("The weather is very nice today.")
     assert found[0]["language"] == "en"
     assert found[0]["confidence"] > 50

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
 
-from dragoman.errors import ConfigError, DataError
-from dragoman.text import languages
+from dragoman.errors import DataError
 from dragoman.text.languages import (
     bleu_tokenizer,
     detect_languages,
@@ -95,14 +93,5 @@ def test_a_single_language_is_not_detected() -> None:
 
 
 def test_languages_nobody_can_detect_are_refused() -> None:
-    pytest.importorskip("py3langid", reason="detection needs py3langid")
     with pytest.raises(DataError, match="none of xx, yy can be detected; name the source"):
         detect_languages("anything", ["xx", "yy"])
-
-
-def test_without_the_detector_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "py3langid", None)
-    languages._detector.cache_clear()
-    with pytest.raises(ConfigError, match=r"dragoman\[language\] is not installed"):
-        detect_languages("anything", ["en", "de"])
-    languages._detector.cache_clear()

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from dragoman.config import DataConfig
 from dragoman.errors import ConfigError
+from dragoman.text.languages import identify_language
 
 Reason = Literal[
     "malformed",
@@ -75,14 +76,7 @@ class _LanguageIdentifier:
     def __init__(self, languages: tuple[str, ...]) -> None:
         if not languages:
             return
-        try:
-            import py3langid
-        except ImportError:
-            raise ConfigError(
-                "data.identify_languages needs one more package; pip install 'dragoman[language]'"
-            ) from None
-        self._rank: Any = py3langid.rank
-        known = {language for language, _ in self._rank("text")}
+        known = identify_language("text")
         for language in languages:
             if language not in known:
                 raise ConfigError(
@@ -93,9 +87,9 @@ class _LanguageIdentifier:
     def may_be(self, text: str, language: str) -> bool:
         if len(text) < _IDENTIFIABLE:
             return True
-        scores = dict(self._rank(text))
+        scores = identify_language(text)
         lead = max(scores.values()) - scores[language]
-        return bool(lead <= _MARGIN * math.sqrt(len(text.encode())))
+        return lead <= _MARGIN * math.sqrt(len(text.encode()))
 
 
 def pair_hash(source: str, target: str) -> int:

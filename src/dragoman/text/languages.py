@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from dragoman.errors import ConfigError, DataError
+from dragoman.errors import DataError
 
 _WITHOUT_SPACES: Final = frozenset({"bo", "dz", "ja", "km", "lo", "my", "th", "zh"})
 """These languages are written without spaces between words."""
@@ -125,11 +125,11 @@ def detect_languages(text: str, languages: Sequence[str]) -> list[tuple[str, flo
     """Return which of `languages` a text may be in, likeliest first, each with its probability.
 
     Where there is only one, the text is not looked at. Raise DataError where none of them can be
-    detected, and ConfigError where the detector is not installed.
+    detected.
     """
     if len(languages) < 2:
         return [(code, 1.0) for code in languages]
-    scores = dict(_detector()(text))
+    scores = identify_language(text)
     known = {code: scores[primary_code(code)] for code in languages if primary_code(code) in scores}
     if not known:
         raise DataError(f"none of {', '.join(languages)} can be detected; name the source")
@@ -139,13 +139,15 @@ def detect_languages(text: str, languages: Sequence[str]) -> list[tuple[str, flo
     return sorted(((c, w / total) for c, w in weights.items()), key=lambda one: -one[1])
 
 
+def identify_language(text: str) -> dict[str, float]:
+    """Return how likely a text is in each language that can be detected, as logarithms."""
+    return dict(_identifier()(text))
+
+
 @cache
-def _detector() -> Callable[[str], Any]:
-    try:
-        import py3langid
-    except ImportError:
-        raise ConfigError(
-            "languages are not detected here (dragoman[language] is not installed); name the source"
-        ) from None
+def _identifier() -> Callable[[str], Any]:
+    """Load py3langid, which takes more than half a second."""
+    import py3langid
+
     rank: Callable[[str], Any] = py3langid.rank
     return rank

@@ -57,7 +57,6 @@ def test_the_pair_chooses_the_model(service: Service) -> None:
 
 
 def test_each_item_is_detected_for_itself(served: Callable[..., Service], models: Any) -> None:
-    pytest.importorskip("py3langid", reason="detection needs py3langid")
     service = served(names=("ende", "silent"), pairs={"silent": ("fr", "de")})
     texts = ["The weather is very nice today, isn't it?", "Le temps est très beau aujourd'hui."]
     found = service.post("/translate", ASK | {"q": texts, "source": "auto"}).json()
@@ -66,21 +65,6 @@ def test_each_item_is_detected_for_itself(served: Callable[..., Service], models
     ranked = service.post("/detect", {"q": texts[1]}).json()
     assert [one["language"] for one in ranked] == ["fr", "en"]
     assert sum(one["confidence"] for one in ranked) == pytest.approx(100)
-
-
-def test_without_the_detector_auto_is_refused_in_one_line(
-    service: Service, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import sys
-
-    from dragoman.text import languages
-
-    monkeypatch.setitem(sys.modules, "py3langid", None)
-    languages._detector.cache_clear()
-    found = service.post("/detect", {"q": "Hello"})
-    languages._detector.cache_clear()
-    assert found.status_code == 400
-    assert "name the source" in found.json()["error"]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,177 @@
+"""`find_other_language` says in which language a text is that is not in the one expected."""
+
+from __future__ import annotations
+
+import math
+import re
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Sequence
+from functools import cache
+from typing import Final
+
+from dragoman.text.languages import identify_language, language_name, primary_code
+
+_SCRIPTS: Final[dict[str, tuple[str, str]]] = {
+    "Latin": ("41-24f 1e00-1eff ff21-ff5a", ""),
+    "Greek": ("370-3ff 1f00-1fff", "el"),
+    "Cyrillic": ("400-52f", "ru uk bg sr mk be kk ky mn"),
+    "Armenian": ("530-58f", "hy"),
+    "Hebrew": ("590-5ff", "he yi"),
+    "Arabic": ("600-6ff 750-77f fb50-fdff fe70-feff", "ar fa ur"),
+    "Devanagari": ("900-97f", "hi mr ne"),
+    "Bengali": ("980-9ff", "bn"),
+    "Gurmukhi": ("a00-a7f", "pa"),
+    "Gujarati": ("a80-aff", "gu"),
+    "Tamil": ("b80-bff", "ta"),
+    "Telugu": ("c00-c7f", "te"),
+    "Kannada": ("c80-cff", "kn"),
+    "Malayalam": ("d00-d7f", "ml"),
+    "Sinhala": ("d80-dff", "si"),
+    "Thai": ("e00-e7f", "th"),
+    "Lao": ("e80-eff", "lo"),
+    "Tibetan": ("f00-fff", "bo"),
+    "Burmese": ("1000-109f", "my"),
+    "Georgian": ("10a0-10ff", "ka"),
+    "Hangul": ("1100-11ff 3130-318f ac00-d7af", "ko"),
+    "Ethiopic": ("1200-139f", "am"),
+    "Khmer": ("1780-17ff", "km"),
+    "Kana": ("3040-30ff 31f0-31ff ff66-ff9f", "ja"),
+    "Han": ("3400-4dbf 4e00-9fff f900-faff 20000-3ffff", "zh"),
+}
+"""The code points of each script, and the languages written in it, the commonest first; Latin has
+all the others."""
+_LETTERS_OF: Final = {"Hangul": 2.5, "Kana": 2.0, "Han": 2.5}
+"""A character of these stands for so many letters of an alphabet."""
+_ALSO_LATIN: Final = frozenset({"kk", "mn", "sr"})
+_RANGES: Final = [
+    (int(start, 16), int(end, 16) + 1, name)
+    for name, (ranges, _) in _SCRIPTS.items()
+    for start, end in (one.split("-") for one in ranges.split())
+]
+_EDGES: Final = {0: ""} | {end: "" for _, end, _ in _RANGES} | {at: name for at, _, name in _RANGES}
+_SCRIPT_STARTS: Final = sorted(_EDGES)
+_LATIN_CODES: Final = "ca cs da de en es et fi fr hr hu id it lt lv nl no pl pt ro sk sl sv tr vi"
+"""A text may be said to be in one of these; rarer ones are found in too many names and titles."""
+_RELATED: Final = tuple(
+    frozenset(group.split())
+    for group in (
+        "af nl",
+        "az tr",
+        "be bg mk ru sr uk",
+        "bs hr sl sr",
+        "ca es gl pt",
+        "cs sk",
+        "da nb nn no",
+        "de lb",
+        "hi mr ne",
+        "id ms",
+    )
+)
+"""Between these the identifier must be sure twice over."""
+_SAME_BUT_FOR_THE_NAME: Final = frozenset({"nb", "nn", "no"})
+_NO_LANGUAGE: Final = re.compile(r"\S*[\d_@/\\{}<>=%$#|~^*]\S*|\b\w+(?:\.\w+)+|&\w+;")
+"""Addresses, code, placeholders and numbers."""
+_CODE_SIGN: Final = re.compile(
+    r";\s*$|\w\(\w*[);,]|&&|\|\||(?<!\w)--?\w|==|=>|->|::|\s=\s|[{}<>]|\(\)", re.MULTILINE
+)
+_JUDGED: Final = 3000
+"""So many characters of a text are enough to judge it."""
+_FEWEST_LETTERS, _ENOUGH_LETTERS, _MANY_HAN = 25, 40, 20
+_MARGIN, _WIDE_MARGIN = 2.5, 5.0
+"""Another language must be likelier by this, in nats by the square root of the bytes; by the second
+where letters are few or the languages close."""
+
+
+def find_other_language(text: str, expected: str) -> str | None:
+    """Return the language of a text that is surely not in the one expected, and else nothing.
+
+    A whole text is judged, so that a foreign quotation or title in it says nothing. Another script
+    tells at once; within a script, so do about forty letters. In doubt the text is as expected, and
+    so it always is where the expected language is not known here.
+    """
+    expected = primary_code(expected)
+    own_scripts = _scripts_of(expected)
+    text = text[:_JUDGED]
+    words = " ".join(_NO_LANGUAGE.sub(" ", text).split())
+    letters = _count_scripts(words) or _count_scripts(text)
+    if not own_scripts or not letters:
+        return None
+    total, own = letters.total(), sum(letters[script] for script in own_scripts)
+    script, most = max(letters.items(), key=lambda one: one[1] * _LETTERS_OF.get(one[0], 1))
+    if expected == "ja" and script == "Han" and not letters["Kana"]:
+        return "zh" if most >= _MANY_HAN else None
+    if expected == "zh" and letters["Kana"] >= max(4, 0.15 * total):
+        return "ja"
+    if script == "Han" and letters["Kana"]:
+        script = "Kana"
+    if script in (*own_scripts, "Latin") and _is_code(text):
+        return None
+    if script in own_scripts:
+        return _find_within_script(words, expected, script)
+    if script == "Latin":
+        # Names, titles and code are written so everywhere.
+        return _find_within_script(words, expected, script) if own <= 0.02 * total else None
+    weight = most * _LETTERS_OF.get(script, 1)
+    if weight < 4 or (own > 0.2 * total and weight < max(20, 1.2 * own)):
+        return None
+    candidates = _SCRIPTS[script][1].split()
+    if len(candidates) == 1 or most < _FEWEST_LETTERS:
+        return candidates[0]
+    return _best_of(candidates, identify_language(text))
+
+
+def _find_within_script(text: str, expected: str, script: str) -> str | None:
+    """Return which other language a text of one script is in, if the letters alone tell."""
+    count = sum(map(str.isalpha, text))
+    if count < _FEWEST_LETTERS or _are_names(text):
+        return None
+    scores = identify_language(text.lower() if text.isupper() else text)
+    candidates = _LATIN_CODES.split() if script == "Latin" else _SCRIPTS[script][1].split()
+    best = _best_of(candidates, scores)
+    if best == expected or {best, expected} <= _SAME_BUT_FOR_THE_NAME:
+        return None
+    if expected not in scores and script in _scripts_of(expected):
+        return None
+    # "zxx" is what is no language at all: code, lists of names.
+    lead = scores[best] - max(scores.get(code, -math.inf) for code in (expected, "zxx"))
+    close = any({best, expected} <= group for group in _RELATED)
+    needed = _WIDE_MARGIN if close or count < _ENOUGH_LETTERS else _MARGIN
+    return best if lead > needed * math.sqrt(len(text.encode("utf-8", "replace"))) else None
+
+
+def _is_code(text: str) -> bool:
+    return 10 * len(_CODE_SIGN.findall(text)) >= len(text.split())
+
+
+def _are_names(text: str) -> bool:
+    """Return whether a text is a list of names or labels, by its capitals."""
+    words = [word for word in text.split() if word[0].isalpha()]
+    capitals = sum(word[0].isupper() for word in words)
+    return not text.isupper() and capitals > 0.85 * len(words)
+
+
+def _best_of(candidates: Sequence[str], scores: dict[str, float]) -> str:
+    return max(candidates, key=lambda code: scores.get(code, -math.inf))
+
+
+@cache
+def _scripts_of(code: str) -> frozenset[str]:
+    """Return the scripts a language is written in, or none where the language is not known."""
+    scripts = {name for name, (_, languages) in _SCRIPTS.items() if code in languages.split()}
+    if code == "ja":
+        scripts.add("Han")
+    if code in _ALSO_LATIN or (not scripts and language_name(code) != code):
+        scripts.add("Latin")
+    return frozenset(scripts)
+
+
+def _count_scripts(text: str) -> Counter[str]:
+    """Count the letters of each script."""
+    found: Counter[str] = Counter()
+    for character, count in Counter(text).items():
+        if character.isalpha():
+            at = bisect_right(_SCRIPT_STARTS, ord(character)) - 1
+            found[_EDGES[_SCRIPT_STARTS[at]]] += count
+    del found[""]
+    return found
