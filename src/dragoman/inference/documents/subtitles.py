@@ -43,7 +43,7 @@ _MARKUP: Final = re.compile(
     r"(?P<tag></?[A-Za-z][^<>\n]*>|<\d[\d:.]*>|\{\\[^{}\n]*\}|\{[yYcCfFsSpPbB]:[^{}\n]*\})"
 )
 _STYLE: Final = re.compile(r"\{\\([ibus])([01])\}")
-_DASH: Final = re.compile(r"\s*[-‐–—]{1,2}\s*(?=[^\W\d_]|[\"'„“”«»‚‘¿¡.…\[(♪])")
+_DASH: Final = re.compile(r"\s*[-‐–—]{1,2}\s*(?=[^\W\d_]|[\"'„“”«»‚‘¿¡.…\[(♪]|\Z)")
 _LEADING: Final = re.compile(r"\s*(?:[♪♫♬♩]+|#(?=\s))\s*")
 _TRAILING: Final = re.compile(r"\s*(?:[♪♫♬♩]+|(?<=\s)#)\s*\Z")
 _SOUND: Final = re.compile(
@@ -273,11 +273,12 @@ def _is_ideographic(character: str) -> bool:
 
 
 def _choose_breaks(
-    text: str, count: int, cost: Callable[[int, int, int], float]
+    text: str, count: int, cost: Callable[[int, int, int], float], bonus: float
 ) -> list[tuple[int, int]] | None:
     """Return the best places to break a text `count` times, or None if there are not as many.
 
-    `cost` is what a line costs, given its number and where it begins and ends.
+    `cost` is what a line costs, given its number and where it begins and ends; one that ends with
+    punctuation costs less by `bonus`.
     """
     breaks = _find_breaks(text)
     if len(breaks) < count:
@@ -299,15 +300,15 @@ def _choose_breaks(
                     for other in range(number - 1, place)
                 ]
             total, chosen = min(options, default=(math.inf, ()))
-            best.append((total - _bonus(text, end), chosen))
+            best.append((total - bonus * _ends_part(text, end), chosen))
     ends = range(count - 1, len(breaks))
     last = min(ends, key=lambda one: best[one][0] + cost(count, breaks[one][1], len(text)))
     return [breaks[place] for place in best[last][1]]
 
 
-def _bonus(text: str, end: int) -> float:
-    """Return how good it is that a line ends here: after punctuation it is."""
-    return 0.02 if text[end - 1] in ",;:.!?…、。，！？–—" else 0.0
+def _ends_part(text: str, end: int) -> bool:
+    """Return whether it is good that a line ends here: after punctuation it is."""
+    return text[end - 1] in ",;:.!?…、。，！？–—"
 
 
 def divide_unit(unit: Unit, shares: Sequence[int]) -> list[Unit]:
@@ -323,7 +324,7 @@ def divide_unit(unit: Unit, shares: Sequence[int]) -> list[Unit]:
     def cost(number: int, start: int, end: int) -> float:
         return float(abs((end - start) / len(text) - goals[number]) ** 1.5)
 
-    breaks = _choose_breaks(text, len(shares) - 1, cost)
+    breaks = _choose_breaks(text, len(shares) - 1, cost, bonus=0.1)
     if breaks is None:
         return [unit, *[Unit(text)] * (len(shares) - 1)]
     starts, ends = [0, *(b for _, b in breaks)], [*(a for a, _ in breaks), len(text)]
@@ -358,7 +359,7 @@ def wrap_unit(unit: Unit, lines: int, width: int) -> Unit:
 
     needed = max(lines, -(-widths[-1] // width))
     for count in range(min(needed, len(breaks) + 1), len(breaks) + 2):
-        chosen = _choose_breaks(text, count - 1, cost) or []
+        chosen = _choose_breaks(text, count - 1, cost, bonus=0.02) or []
         starts, ends = [0, *(b for _, b in chosen)], [*(a for a, _ in chosen), len(text)]
         if count > needed or all(
             widths[b] - widths[a] <= width for a, b in zip(starts, ends, strict=True)
