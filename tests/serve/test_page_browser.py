@@ -524,3 +524,23 @@ def wait_for_page(visit: Visit, condition: Callable[[], bool]) -> None:
             return
         visit.page.wait_for_timeout(20)
     raise AssertionError("it never came to that")
+
+
+# ---------------------------------------------------------------------------------------- reference
+
+
+def test_requests_can_be_tried_in_the_reference(browser: Any, url: str) -> None:
+    context = browser.new_context(locale="en-US")
+    visit = Visit(context, url)
+    visit.page.goto(f"{url}/docs")
+    form = visit.page.locator('form[data-path="/languages"]')
+    form.locator("button").click()
+    form.locator(".answer").wait_for()
+    wait_for_page(visit, lambda: '"code": "en"' in form.locator(".answer").inner_text())
+    assert form.locator("output").inner_text().startswith("200, ")
+    form = visit.page.locator('form[data-path="/translate"]')
+    form.locator("textarea").fill("{")
+    form.locator("button").click()
+    wait_for_page(visit, lambda: "not JSON" in form.locator("output").inner_text())
+    context.close()
+    assert (visit.complaints, visit.elsewhere) == ([], [])

@@ -17,7 +17,7 @@ from dragoman.errors import DragomanError
 from dragoman.serve.authentication import Authenticator
 from dragoman.serve.errors import handle_failure, handle_http_error, handle_invalid_request
 from dragoman.serve.middleware import RequestMiddleware
-from dragoman.serve.routes import deepl, documents, health, libretranslate, page, v1
+from dragoman.serve.routes import deepl, documents, health, libretranslate, page, reference, v1
 from dragoman.serve.service import TranslationService
 
 
@@ -33,14 +33,14 @@ def build_app(service: TranslationService) -> FastAPI:
         title="Dragoman",
         version=__version__,
         description="Translation and parsing.",
-        docs_url=None,  # that page would load scripts from elsewhere
+        docs_url=None,  # that page would load scripts from elsewhere; see routes/reference
         redoc_url=None,
         lifespan=lifespan,
     )
     app.state.service = service
     app.state.authenticator = Authenticator(service.settings)
     app.state.documents = documents.DocumentStore()
-    for module in (page, health, libretranslate, documents, deepl, v1):
+    for module in (page, reference, health, libretranslate, documents, deepl, v1):
         app.include_router(module.router)
     app.add_exception_handler(HTTPException, handle_http_error)
     app.add_exception_handler(RequestValidationError, handle_invalid_request)
