@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from dragoman.config import Config
 from dragoman.inference.alignment import word_alignment
 from dragoman.inference.engine import Engine
+from dragoman.inference.fault_detection import Repair, repair
 from dragoman.inference.joining import Between, Parts, join_translations
 from dragoman.inference.translation_types import (
     DecodingSettings,
@@ -17,7 +19,7 @@ from dragoman.inference.translation_types import (
     Segment,
     Translation,
 )
-from dragoman.search import Hypothesis
+from dragoman.search import Hypothesis, SearchOptions
 from dragoman.text.languages import written_without_spaces
 from dragoman.text.length_limits import split_lines
 from dragoman.text.tokenizer import Tokenizer
@@ -87,6 +89,7 @@ class TranslationPipeline:
                     f"a sentence of more than {limit} pieces was cut into parts: "
                     f"{line[:60].strip()}…"
                 )
+            separators = self._separators(line, texts)
             for place, text in enumerate(texts if line else ()):
                 segments.append(
                     Segment(
@@ -95,12 +98,25 @@ class TranslationPipeline:
                         request.prefix if place == 0 else "",
                         request.must,
                         request.must_not,
-                        self.separator if place < len(texts) - 1 else None,
+                        separators[place],
                         request.group if request.group >= 0 else ~number,
                         request.align or settings.align,
                     )
                 )
         return segments
+
+    def _separators(self, line: str, texts: Sequence[str]) -> list[str | None]:
+        """Return what joins the translations of the texts that a line was cut into.
+
+        A word without end was cut within, and is joined again without a space.
+        """
+        languages = self._config.data.languages
+        if len(texts) < 2 or (languages and written_without_spaces(languages[0])):
+            return [*[self.separator] * (len(texts) - 1), None]
+        places = [place for place, character in enumerate(line) if character != " "]
+        ends = accumulate(len(text.replace(" ", "")) for text in texts)
+        after = [line[places[end - 1] + 1 :][:1] for end in ends]
+        return [*(self.separator if one == " " else "" for one in after[:-1]), None]
 
     def count_pieces(self, texts: Sequence[str]) -> list[int]:
         """Return how many pieces each normalised text has."""
@@ -114,8 +130,11 @@ class TranslationPipeline:
         """Return the translations of every segment, best first."""
         ids = self._tokenizer.encode_batch([one.text for one in segments]) if segments else []
         found = self._search(segments, ids, settings)
+        repairs = self._repair(segments, ids, found, settings)
+        for i, one in repairs.items():
+            found[i] = one.found
         alignments = self._align(segments, ids, found)
-        return [
+        translations = [
             [
                 Translation(
                     segment.text,
@@ -130,6 +149,37 @@ class TranslationPipeline:
             ]
             for i, segment in enumerate(segments)
         ]
+        for i, one in repairs.items():
+            best = _without_fault(translations[i][0], one)
+            others = [other for other in translations[i][1:] if other.text.strip()]
+            translations[i] = [best, *others]
+        return translations
+
+    def _repair(
+        self,
+        segments: Sequence[Segment],
+        ids: Sequence[Sequence[int]],
+        found: Sequence[list[Hypothesis]],
+        settings: DecodingSettings,
+    ) -> dict[int, Repair]:
+        """Search segments again whose translations are empty, loop or are far too short or long."""
+        if not settings.checked or settings.sampling is not None:
+            return {}
+
+        def search_again(numbers: Sequence[int], options: SearchOptions) -> list[list[Hypothesis]]:
+            asked = replace(settings, search=options)
+            return self._search([segments[i] for i in numbers], [ids[i] for i in numbers], asked)
+
+        repairs, _ = repair(
+            ids,
+            [one.text for one in segments],
+            found,
+            [self._tokenizer.decode(row[0].ids) for row in found],
+            settings.search,
+            search_again,
+            self._tokenizer.decode,
+        )
+        return repairs
 
     def _align(
         self,
@@ -175,3 +225,17 @@ class TranslationPipeline:
             for i, hypotheses in zip(rest, several, strict=True):
                 found[i] = hypotheses
         return found
+
+
+def _without_fault(found: Translation, repaired: Repair) -> Translation:
+    """Return a translation that says what was wrong; one without words is the source instead."""
+    left = repaired.left
+    issue = Issue(repaired.fault.kind, repaired.fault.detail, repaired=left is None)
+    text, alignment = found.text, found.alignment
+    if left is not None and "\ufffd" not in found.source and "\ufffd" in text:
+        text = " ".join(text.replace("\ufffd", "").split())
+        alignment = alignment if len(text.split()) == len(found.text.split()) else ()
+    if left is not None and not any(map(str.isalnum, text)):
+        text = found.source
+        alignment = tuple((n, n) for n in range(len(text.split())))
+    return replace(found, text=text, alignment=alignment, issues=(*found.issues, issue))

@@ -13,6 +13,8 @@ from dragoman.text.languages import written_without_spaces
 from dragoman.text.paragraphs import Paragraph, split_paragraphs
 from dragoman.text.sentence_splitting import sentence_spans
 
+_CELL: Final = re.compile(r"[^\s\t](?:[^\t]*[^\s\t])?")
+"""What stands between tabs, without the white space around it."""
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
@@ -31,8 +33,7 @@ class TextLayout:
             if isinstance(part, str):
                 self._parts.append(Between(part, part))
             else:
-                sentences = [part.text] if lines else self._split(part.text, source)
-                self._parts.append(_LaidOutParagraph(part, sentences))
+                self._parts.append(_LaidOutParagraph(part, self._split(part.text, source, lines)))
         self.sentences = [
             sentence
             for part in self._parts
@@ -42,15 +43,17 @@ class TextLayout:
         ]
         """These are to be translated, in order."""
 
-    def _split(self, text: str, language: str) -> list[Between | str]:
-        """Return the sentences of a paragraph, and the spacing between them."""
+    def _split(self, text: str, language: str, lines: bool) -> list[Between | str]:
+        """Return the sentences of a paragraph, and the spacing between them; a tab divides, too."""
         parts: list[Between | str] = []
         last = 0
-        for start, end in sentence_spans(text, language):
-            if parts:
-                parts.append(self._between(text[last:start]))
-            parts.append(text[start:end])
-            last = end
+        for cell in _CELL.finditer(text):
+            spans = [(0, len(cell[0]))] if lines else sentence_spans(cell[0], language)
+            for start, end in spans:
+                if parts:
+                    parts.append(self._between(text[last : cell.start() + start]))
+                parts.append(cell[0][start:end])
+                last = cell.start() + end
         return parts
 
     def _between(self, spacing: str) -> Between:

@@ -91,7 +91,7 @@ class Translator(Predictor):
         glossary: Glossary | None = None,
         memory: TranslationMemory | None = None,
         lines: bool = False,
-        protect: bool = False,
+        protect: bool = True,
         raw: bool = False,
         sampling: SamplingOptions | None = None,
         align: bool = False,
