@@ -246,6 +246,49 @@ def test_a_cut_keeps_what_the_source_repeats() -> None:
     assert repairs[0].text == "yes yes yes"
 
 
+@pytest.mark.parametrize(
+    ("source", "text", "cut"),
+    [
+        ("wir kaufen!!!", "we buy " + "! " * 40, "we buy " + "! " * 3),
+        ("hihihi", "we " + "hi" * 90, "we hihihi"),
+        ("Brot", "bread " * 9 + "and milk " * 9 + "we buy", "bread and milk we buy"),
+    ],
+)
+def test_every_kind_of_loop_is_cut(source: str, text: str, cut: str) -> None:
+    letters = [ord(character) for character in text]  # a piece for every character
+
+    def spell(ids: Sequence[int]) -> str:
+        return "".join(map(chr, ids)).strip()
+
+    def search(numbers: Sequence[int], options: SearchOptions) -> list[list[Hypothesis]]:
+        return [[made(letters)] for _ in numbers]
+
+    [one] = repair([[15] * 3], [source], [[made(letters)]], [text.strip()], OPTIONS, search, spell)[
+        0
+    ].values()
+    assert one.text.split() == cut.split()
+    assert one.left is not None
+    assert spell(one.found[0].ids) == one.text
+
+
+def test_what_is_broken_and_no_word_is_broken_above_all() -> None:
+    """So that whoever asked knows that there is nothing to read."""
+    assert kind("今天", "\ufffd\ufffd \ufffd") == "damaged"
+    text = [9] * 30 + [10]
+
+    def spell(ids: Sequence[int]) -> str:
+        return " ".join("\ufffd" if i == 10 else "yes" for i in ids)
+
+    def search(numbers: Sequence[int], options: SearchOptions) -> list[list[Hypothesis]]:
+        return [[made(text)] for _ in numbers]
+
+    given = ([[15] * 3], ["ja"], [[made(text)]], [spell(text)], OPTIONS)
+    repairs, _ = repair(*given, search, spell)
+    assert repairs[0].fault.kind == "looping"
+    assert repairs[0].left is not None
+    assert (repairs[0].left.kind, repairs[0].text) == ("damaged", "yes \ufffd")
+
+
 def test_the_less_faulty_is_kept() -> None:
     long = [4, 5, 6, 7, 8, 9, 3] * 2  # no loop, but too much for one piece
     searches = Searches({0: [long]}, {0: [LOOP]})

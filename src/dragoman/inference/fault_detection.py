@@ -23,6 +23,8 @@ FaultKind = Literal["empty", "damaged", "looping", "length"]
 too short or too long. Of these the first is the worst."""
 
 SEVERITY: Final[tuple[FaultKind, ...]] = ("length", "damaged", "looping", "empty")
+BROKEN: Final = "\ufffd"
+"""This stands for bytes that are no character."""
 ROUNDS: Final = 2
 """So often a sentence is searched again."""
 BEAMS: Final = (5, 12)
@@ -37,6 +39,10 @@ MAX_PERIOD: Final = 40
 """Repetition of at most so many words is looked for."""
 SCATTERED_SHARE: Final = 0.25
 """In ordinary text fewer sequences of four words than this have occurred before."""
+MAX_MARKS: Final = 10.0
+"""Marks and numbers may come so often in a row, as in a line of dots."""
+MAX_CUTS: Final = 8
+"""So many loops are cut out of a text at most."""
 LONG_WORD: Final = 12
 """In words of so many letters repetition is looked for."""
 
@@ -44,7 +50,7 @@ _TOKENS: Final = re.compile(
     # A character of a script without spaces; a word of any other; a mark.
     r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]"
     r"|[^\W\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+"
-    r"|[^\w\s]"
+    r"|[^\w\s\ufffd]"
 )
 _INSIDE_WORD: Final = re.compile(r"([^\W\d_]{1,8}?)\1{3,}")
 _INSIDE_TEXT: Final = re.compile(r"(\S{1,8}?)\1{2,}")
@@ -57,14 +63,16 @@ class Fault:
     kind: FaultKind
     detail: str
     """This says it in a few words."""
-    start: int = 0
-    end: int = 0
-    """What is repeated too often stands between these characters of the text."""
+    scattered_from: int | None = None
+    """From this character on the same comes again and again, though not in a row."""
 
     @property
     def severity(self) -> int:
         """Return how bad it is; of two faults the higher is the worse."""
         return SEVERITY.index(self.kind)
+
+
+DAMAGED: Final = Fault("damaged", "a character is broken")
 
 
 class Repetition(NamedTuple):
@@ -88,11 +96,12 @@ def check_faults(
     options: SearchOptions,
 ) -> Fault | None:
     """Return the worst fault of a hypothesis, whose text is given; None if there is none."""
-    if not _has_words(text) and _has_words(source_text):
+    damaged = BROKEN in text and BROKEN not in source_text
+    if not damaged and not _has_words(text) and _has_words(source_text):
         return Fault("empty", "only punctuation" if text.strip() else "nothing was said")
     fault = _find_loop(source_text, text)
-    if fault is None and "\ufffd" in text and "\ufffd" not in source_text:
-        fault = Fault("damaged", "a character is broken")
+    if fault is None and damaged:
+        fault = DAMAGED
     return fault or _check_length(len(source_ids), len(hypothesis.ids), options)
 
 
@@ -108,23 +117,18 @@ def _find_loop(source: str, text: str) -> Fault | None:
     if repeated > 0:
         found = find_repetition(tokens)
         if found is not None and found.times > 2 and _is_loop(tokens, found, source):
-            first, second = matches[found.start], matches[found.start + found.period - 1]
-            said = f"{_shorten(text[first.start() : second.end()])} × {found.times:.0f}"
-            # What the source repeats may stay.
-            keep = min(found.end, found.start + found.period * int(_times_in_source(source)))
-            return Fault("looping", said, matches[keep - 1].end(), matches[found.end - 1].end())
+            first, last = matches[found.start], matches[found.start + found.period - 1]
+            said = f"{_shorten(text[first.start() : last.end()])} × {found.times:.0f}"
+            return Fault("looping", said)
         if repeated > SCATTERED_SHARE * len(tokens):
             place = _find_scattered(tokens, split_tokens(source))
             if place is not None:
-                start = matches[place].start()
-                return Fault("looping", "the same words again and again", start, len(text))
+                return Fault("looping", "the same words again and again", matches[place].start())
     for match in matches:
         if len(match[0]) >= LONG_WORD and (inside := _INSIDE_WORD.search(match[0])) is not None:
-            times, in_source = len(inside[0]) / len(inside[1]), _times_inside(source)
-            if times > max(5.0, 2 + 1.5 * in_source):
-                start, end = (match.start() + place for place in inside.span())
-                start += len(inside[1]) * int(in_source)
-                return Fault("looping", f"{_shorten(inside[1])} × {times:.0f}", start, end)
+            times = len(inside[0]) / len(inside[1])
+            if times > max(5.0, 2 + 1.5 * _times_inside(source)):
+                return Fault("looping", f"{_shorten(inside[1])} × {times:.0f}")
     return None
 
 
@@ -172,7 +176,7 @@ def _is_loop(tokens: Sequence[str], found: Repetition, source: str) -> bool:
     """Return whether the same comes more often in a row than its source explains."""
     in_source = _times_in_source(source)
     if not found.has_letters:
-        return found.times > max(10.0, 2 * in_source + 4)
+        return found.times > max(MAX_MARKS, 2 * in_source + 4)
     # A word of a script without spaces may double a character, and be said twice.
     single = found.period == 1 and len(tokens[found.start]) == 1
     return found.times > max(4.0 if single else 2.0, 1.5 * in_source + 1)
@@ -306,8 +310,8 @@ def repair(
     for number, one in repairs.items():
         if one.left is None:
             counts.repaired[one.fault.kind] += 1
-        elif one.left.kind == "looping":
-            repairs[number] = _cut(one, options, decode)
+        else:
+            repairs[number] = _cut(one, source_texts[number], options, decode)
     return repairs, counts
 
 
@@ -385,20 +389,61 @@ def _choose(
     return replace(best, found=[*best.found, *others])
 
 
-def _cut(one: Repair, options: SearchOptions, decode: Decode) -> Repair:
-    """Return a hypothesis without what it repeats."""
+def _cut(one: Repair, source: str, options: SearchOptions, decode: Decode) -> Repair:
+    """Return a hypothesis without what it repeats more often than its source, if it has no end."""
     assert one.left is not None
-    best = one.found[0]
-    start, end = (
-        _pieces_until(best.ids, place, decode) for place in (one.left.start, one.left.end)
-    )
-    kept = [*range(start), *range(end, len(best.ids))]
-    ids = [best.ids[i] for i in kept]
-    log_probs = [best.log_probs[i] for i in (*kept, len(best.ids))] if best.log_probs else []
-    log_prob = sum(log_probs) if log_probs else best.log_prob
+    if one.left.kind in ("empty", "damaged"):
+        return one
+    best, text = one.found[0], one.text
+    if (start := one.left.scattered_from) is not None:
+        best, text = _drop(best, text, (start, len(text)), options, decode)
+    for _ in range(MAX_CUTS):
+        span = _surplus(text, source)
+        if span is None:
+            break
+        shorter, text = _drop(best, text, span, options, decode)
+        if len(shorter.ids) == len(best.ids):  # one piece spells all of it
+            break
+        best = shorter
+    left = DAMAGED if BROKEN in text and BROKEN not in source else one.left
+    return Repair(one.fault, [best, *one.found[1:]], text, left)
+
+
+def _surplus(text: str, source: str) -> tuple[int, int] | None:
+    """Return from where to where a text repeats something more often than its source does."""
+    in_source = _times_in_source(source)
+    matches = list(_TOKENS.finditer(text.lower()))
+    found = find_repetition([match[0] for match in matches])
+    least = MAX_MARKS if found is not None and not found.has_letters else 2.0
+    if found is not None and found.times > max(least, in_source):
+        keep = found.start + found.period * max(1, int(in_source))
+        last = found.end - (found.end - found.start) % found.period
+        # At the end of a text nothing follows that a part of it could belong to.
+        last = found.end if found.end >= len(matches) - 1 else last
+        return matches[keep - 1].end(), matches[last - 1].end()
+    for match in matches:
+        if len(match[0]) >= LONG_WORD and (inside := _INSIDE_WORD.search(match[0])) is not None:
+            start = match.start() + inside.start() + len(inside[1]) * max(1, int(in_source))
+            if start < match.start() + inside.end():
+                return start, match.start() + inside.end()
+    return None
+
+
+def _drop(
+    hypothesis: Hypothesis,
+    text: str,
+    span: tuple[int, int],
+    options: SearchOptions,
+    decode: Decode,
+) -> tuple[Hypothesis, str]:
+    """Return a hypothesis without the pieces of a part of its text, and its text."""
+    start, end = (_pieces_until(hypothesis.ids, place, decode) for place in span)
+    kept = [*range(start), *range(end, len(hypothesis.ids))]
+    ids = [hypothesis.ids[i] for i in kept]
+    log_probs = [hypothesis.log_probs[i] for i in (*kept, -1)] if hypothesis.log_probs else []
+    log_prob = sum(log_probs) if log_probs else hypothesis.log_prob
     score = log_prob / length_penalty(len(ids), options.length_penalty)
-    cut = Hypothesis(ids, score, log_prob, log_probs)
-    return replace(one, found=[cut, *one.found[1:]], text=decode(ids))
+    return Hypothesis(ids, score, log_prob, log_probs), decode(ids)
 
 
 def _pieces_until(ids: Sequence[int], place: int, decode: Decode) -> int:
