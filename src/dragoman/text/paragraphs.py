@@ -32,8 +32,8 @@ _HEADING: Final = re.compile(r"#{1,6}[ \t]")
 _TIMING: Final = re.compile(r"\s*(?:\d+:)?\d\d:\d\d[.,]\d{3}\s*-->\s*(?:\d+:)?\d\d:\d\d[.,]\d{3}")
 _COLUMNS: Final = re.compile(r"\t|[^\s.!?:] {3,}\S|\S {2,}\S.*[^\s.!?:] {2,}\S|\|.*\|")
 _CODE: Final = re.compile(
-    r"[;{}]\s*$|^\s*(?:\$|>>>|//|/\*|#!|#include|@\w+$|import \w|from \w+ import"
-    r"|def \w+\(|class \w+[:(]|return\b.*;?$"
+    r"[;{}]\s*$|^\s*(?:[\w.\[\]]+ = \S|[#%;|=~^]|\$|>>>|//|/\*|#!|#include|@\w+$"
+    r"|import \w|from \w+ import|def \w+\(|class \w+[:(]|return\b.*;?$"
     r"|if ?\(.*\)|for ?\(.*\)|</?\w+[^>]*>\s*$)|[=!<>]==?.*[()]|\w\(\)|=> |->"
 )
 _KEY_AND_VALUE: Final = re.compile(r"[^\W\d_][\w -]{0,20}:\s")
@@ -49,6 +49,8 @@ _NOT_FIRST: Final = frozenset(
 _NOT_LAST: Final = frozenset("（「『【〈《〔［｛")
 
 _BREAKABLE: Final = re.compile(r"[ \t\n\r\f\v]+")
+_SLACK: Final = 4
+"""A line counts as full though a word so much shorter would have fitted: people break lines too."""
 _NARROWEST, _WIDEST = 45, 110
 """Lines are wrapped within these widths, in columns."""
 
@@ -246,6 +248,9 @@ class _Runs:
             return alone
         if sum(bool(_KEY_AND_VALUE.match(text)) for text in texts) > 1:
             return alone
+        spaces = sum(text.count(" ") for text in texts)
+        if spaces < 2 * len(texts) and not any(map(_WIDE.search, texts)):
+            return alone  # without words a line is always full
         width = max(line.width for line in block)
         if not _NARROWEST <= width <= _WIDEST:
             return self._join_hanging(block)
@@ -270,9 +275,10 @@ class _Runs:
         widths = [measure(line.content[: line.end]) for line in block]
         widest = max(known, *widths)
         for width, (line, following) in zip(widths, pairwise(block), strict=False):
+            slack = 0 if _first_letter(following.words).isupper() else _SLACK
             cut = line.words[-1] == "-" and width >= 0.8 * widest
             if (
-                (width + _next_width(following.words, measure) > widest or cut)
+                (width + _next_width(following.words, measure) > widest - slack or cut)
                 and not line.content.endswith(("  ", "\\"))
                 and self._indents_agree(runs[-1], following)
             ):
