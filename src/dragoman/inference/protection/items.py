@@ -1,0 +1,205 @@
+"""What is not translated: URLs, addresses, paths, placeholders, tags, codes and the like.
+
+`find_items` finds them in a text. Numbers are none of these, for other languages may write them
+otherwise: see `number_check`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+
+class Carriage(Enum):
+    """Say how an item goes through the model at first; docs/decoding.md has the measurements."""
+
+    AS_IS = "as it is"
+    """Models copy it mostly: few pieces, or digits."""
+    STAND_IN = "as a word that the model copies"
+    """It would be damaged, or translated in part."""
+    CUT = "not at all"
+    """It is taken out, and put back beside the words that it stood beside."""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """Hold something in a text that must come back as it is."""
+
+    start: int
+    end: int
+    text: str
+    kind: str
+
+    @property
+    def carriage(self) -> Carriage:
+        """Return how it goes through the model at first."""
+        if self.kind == "placeholder" and _SHORT_PLACEHOLDER.fullmatch(self.text):
+            return Carriage.AS_IS
+        return _CARRIAGE.get(self.kind, Carriage.STAND_IN)
+
+    @property
+    def counted(self) -> bool:
+        """Return whether the translation must have it as often as the text, and not more often."""
+        return self.kind in ("tag", "placeholder")
+
+
+_CARRIAGE: Final = {
+    "tag": Carriage.CUT,
+    "entity": Carriage.AS_IS,
+    "version": Carriage.AS_IS,
+    "timestamp": Carriage.AS_IS,
+    "address": Carriage.AS_IS,
+    "product": Carriage.AS_IS,
+    "symbol": Carriage.AS_IS,
+    "sign": Carriage.AS_IS,
+    "emoji": Carriage.CUT,
+    "mark": Carriage.CUT,
+}
+_SHORT_PLACEHOLDER: Final = re.compile(r"[^A-Za-z]*[A-Za-z]?[^A-Za-z]*")
+
+# Scripts whose words are not separated from Latin letters by a space; particles follow an item.
+_ASIAN: Final = "\u1100-\u11ff\u2e80-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff00-\uffef"
+_URL_END: Final = rf"[^\s<>\"`{{}}|\\^{_ASIAN}.,;:!?)\]'\u2019\u201c\u201d\u00bb\u00ab]"
+_URL_CHARACTER: Final = rf"[^\s<>\"`{{}}|\\^{_ASIAN}\u201c\u201d\u201e\u00ab\u00bb]"
+_EXTENSIONS: Final = (
+    "aac|apk|avi|bak|bash|bat|bin|bmp|bz2|cfg|class|cmd|conf|cpp|cs|css|csv|db|deb|dll|dmg|docx?|"
+    "epub|exe|flac|gif|go|gz|hpp|html?|ico|ini|ipynb|iso|jar|java|jpe?g|js|json|jsx|kt|lock|log|lua|"
+    "md|mkv|mov|mp[34]|msi|odp|ods|odt|ogg|pdf|php|pkl|png|po|pot|ppt|pptx|ps1|psd|py|rar|rb|rpm|rs|"
+    "rst|rtf|scala|sh|so|sql|srt|svg|swift|tar|tex|tgz|tiff?|tmx|toml|ts|tsv|tsx|ttf|txt|vbs|vtt|"
+    "wav|webm|webp|whl|xcf|xhtml|xlf|xliff|xlsx?|xml|xz|ya?ml|zip"
+)
+_ROOTS: Final = "bin|boot|dev|etc|home|lib|mnt|opt|proc|root|run|srv|sys|tmp|usr|var|api"
+_TOP_LEVEL: Final = (
+    "com|org|net|de|io|eu|gov|edu|info|biz|fr|uk|kr|jp|cn|at|ch|it|es|nl|pl|ru|us|ca|au|dev|app|ai|"
+    "tv|me|be|cz|se|no|dk|fi|pt|br|in|mx"
+)
+_ZONE: Final = r"(?:Z|[+-]\d{2}:?\d{2})?"
+_TIME: Final = rf"\d{{1,2}}:\d{{2}}:\d{{2}}(?:[.,]\d{{1,6}})?{_ZONE}"
+_FLAGS: Final = r"[-+0\#]*\d*(?:\.\d+)?"
+_NAME: Final = r"[\w.+@%-]"
+
+_PATTERNS: Final = {
+    "code": (r"```(?:[^`]|`(?!``))+```", r"``(?:[^`]|`(?!`))+``", r"`[^`\n]+`"),
+    "tag": (r"</?[A-Za-z][\w:.-]*(?:\s[^<>]*)?/?>", r"</?\d+/?>", r"<!--.*?-->"),
+    "entity": (r"&(?:[A-Za-z][A-Za-z0-9]{1,30}|\#\d{1,7}|\#[xX][0-9A-Fa-f]{1,6});",),
+    "url": (
+        rf"(?:(?<![A-Za-z])(?:https?|ftps?|sftp|file|ssh|git|wss?|s3|data)://|(?<!\w)www\.)"
+        rf"(?:{_URL_CHARACTER}|(?<=[/=_])[{_ASIAN}]+)*{_URL_END}/?",
+        r"(?<![\w@.-])(?:mailto|tel|doi|urn):[\w.:+@/%-]+[\w/]",
+        rf"(?<![\w@.-])(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+(?:{_TOP_LEVEL})"
+        rf"(?:/{_URL_CHARACTER}*[\w/])?(?![\w@-]|\.\w)",
+    ),
+    "email": (r"(?<![\w.+-])[\w.+-]*[\w+-]@\w[\w-]*(?:\.\w[\w-]*[A-Za-z0-9])+",),
+    "placeholder": (
+        r"\{\{[^{}\n]{1,80}\}\}",
+        r"\{%[^{}\n]{1,80}%\}",
+        r"<%[^<>\n]{1,80}%>",
+        r"[$\#@]\{[^{}\n]{1,80}\}",
+        r"\[\[[^\[\]\n]{1,80}\]\]",
+        # ICU's messages, with messages in them
+        r"\{\s*\w+\s*,\s*(?:plural|select|selectordinal|number|date|time|choice)\b"
+        r"(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\}",
+        r"\{[\w.\[\]-]*(?:![rsa])?(?::[^{}\s]{0,20})?\}",
+        rf"%\(\w+\){_FLAGS}[a-zA-Z]",
+        rf"%\d+\${_FLAGS}[sdfiuxXc@]",
+        r"%%",
+        rf"(?<![\w%])%{_FLAGS}(?:l{{0,2}}[sdfiuxXcge]|@)(?![A-Za-z])",
+        r"(?<!\w)%[A-Za-z_]\w*%",
+        r"(?<![\w$])\$[A-Za-z_]\w*",
+        r"(?<![\w:/]):[a-z_]{2}[\w+-]*:?(?![\w/])",
+        r"(?<!\w)__\w+__(?!\w)",
+    ),
+    "path": (
+        r"(?<![\w/])[A-Za-z]:\\(?:[^\s<>\"|?*]*[^\s<>\"|?*.,;:!)\]'\u201c\u201d])?",
+        r"(?<![\w\\])\\\\[\w.$-]+(?:\\[\w.$ -]*[\w$-])+",
+        rf"(?<![\w/.:~])(?:~|\.{{1,2}})/(?:{_NAME}+/)*(?:{_NAME}*[\w+%-])?",
+        rf"(?<![\w/.:~<])/(?:(?:{_ROOTS})(?![\w/])|(?:{_NAME}+/)+(?:{_NAME}*[\w+%-])?)",
+        r"(?<![\w/.:~-])[\w.-]+(?:/[\w.-]+)*/[\w-]+\.[A-Za-z]\w{0,5}(?![\w/])",
+        rf"(?<![\w/.-])[\w-][\w.-]*\.(?:{_EXTENSIONS})(?!\w)",
+        r"(?<![\w-])--[a-z][\w-]+(?:=[^\s,;]+)?",
+    ),
+    "name": (r"(?<![\w@./])@[^\W\d]\w*(?:[.-]\w+)*",),
+    "hashtag": (r"(?<![\w&\#/])\#\w*[^\W\d_]\w*",),
+    "iban": (r"(?<!\w)[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,4})?(?!\w)",),
+    "hash": (
+        r"(?<![\w-])[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}(?![\w-])",
+        r"(?<!\w)(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,128}(?!\w)",
+    ),
+    "address": (
+        r"(?<![\w.])\d{1,3}(?:\.\d{1,3}){3}(?:/\d{1,2}|:\d{1,5})?(?!\w|\.\d)",
+        r"(?<![\w:])[0-9A-Fa-f]{2}(?::[0-9A-Fa-f]{2}){5}(?![\w:])",
+        r"(?<![\w:])[0-9a-fA-F]{1,4}(?::[0-9a-fA-F]{0,4}){3,7}(?![\w:])",
+    ),
+    "timestamp": (
+        rf"(?<![\w.-])\d{{4}}-\d{{2}}-\d{{2}}(?:[T ]{_TIME}|[T ]\d{{2}}:\d{{2}}{_ZONE})?(?![\w-])",
+        rf"(?<![\w:.]){_TIME}(?![\w:])",
+    ),
+    "phone": (
+        r"(?<![\w+])\+\d{1,3}[ ./-]?(?:\(\d{1,5}\) ?)?\d[\d ./-]{4,18}\d(?!\w)",
+        r"(?<!\w)\(0\d{1,5}\) ?\d{2,}(?:[ /-]\d{2,}){0,4}(?!\w)",
+        r"(?<![\w.,-])0\d{2,5} ?[/-] ?\d{3,}(?:[ -]\d{2,}){0,4}(?!\w)",
+        r"(?<![\w.,-])(?:\(\d{3}\) ?|\d{3}-)\d{3}-\d{4}(?![\w-])",
+    ),
+    "version": (
+        r"(?<![\w.-])[vV]\d+(?:\.\d+)*(?:-?(?:alpha|beta|rc|dev|[ab])\.?\d*)?(?!\w)"
+        r"(?:[-+]\w[\w.]*\w)?",
+        # neither thousands nor a date
+        r"(?<![\w.,:/-])(?!\d{1,3}(?:\.\d{3})+(?![\d.]))"
+        r"(?!\d{1,2}\.\d{1,2}\.(?:\d{2}){1,2}(?![\d.]))"
+        r"\d+\.\d+\.\d+(?:\.\d+)*(?:(?:-?(?:alpha|beta|rc|dev)|[ab])\.?\d*)?(?![\w%])",
+    ),
+    "product": (
+        r"(?<![\w.-])0x[0-9A-Fa-f]+(?!\w)",
+        r"(?<![\w-])(?=[A-Z0-9]*[A-Z])(?=[A-Za-z/-]*\d)[A-Z0-9][A-Za-z0-9]*"
+        r"(?:[-/](?:[A-Za-z]*\d[A-Za-z0-9]*|[A-Z]{1,3}(?![A-Za-z])))*(?<![a-z]{3})(?!\w)",
+    ),
+}
+"""In this order: the first that matches at a place is what stands there."""
+
+_ITEMS: Final = re.compile("|".join(f"(?P<{k}>{'|'.join(p)})" for k, p in _PATTERNS.items()))
+_TRIGGER: Final = re.compile(
+    r"[@/\\{}%<&`#$\[_]|\d[-:.]\d|[A-Za-z]-?\d|\d[A-Fa-fA-Z]|\+\d|\(\d|--\w|:[a-z]|[a-z0-9]\.[a-z]"
+    r"|\d \d"
+)
+"""No item begins before the word with the first of these."""
+_LEAST_IBAN_DIGITS: Final = 10
+_CODE: Final = re.compile(r"(?=.*[A-Z])(?=.*\d)")
+_KEPT_SYMBOLS: Final = re.compile(
+    r"[\u00a9\u00ae\u2122\u2190-\u21ff\u2300-\u23ff\u25a0-\u27bf\u2900-\u297f\u2b00-\u2bff\u2022\u2023"
+    r"\u00b6\u2020\u2021{}\\~^|]|(?<![\w\#])\#(?![\w\#])"
+)
+"""Symbols that no language writes as a word."""
+
+
+AMOUNT_SIGNS: Final = frozenset("$€£¥₩%°")
+"""Signs that many models know, as words too; `number_check` looks for them beside numbers."""
+_SIGN: Final = re.compile(r"[$€£¥₩°]")
+
+
+def find_items(text: str) -> list[Item]:
+    """Return what must come back as it is, in order, without the text's single symbols."""
+    trigger = _TRIGGER.search(text)
+    if trigger is None:
+        return []
+    found = []
+    for match in _ITEMS.finditer(text, text.rfind(" ", 0, trigger.start() + 1) + 1):
+        kind, whole, end = match.lastgroup or "", match.group(), match.end()
+        if kind == "product" and not _CODE.search(whole) and whole[:2] != "0x":
+            continue
+        if kind == "iban" and sum(map(str.isdigit, whole)) < _LEAST_IBAN_DIGITS:
+            continue
+        if kind == "url" and text[end : end + 1] == ")" and whole.count("(") > whole.count(")"):
+            whole, end = f"{whole})", end + 1
+        found.append(Item(match.start(), end, whole, kind))
+    return found
+
+
+def find_symbols(text: str) -> list[Item]:
+    """Return the single symbols that must come back, and the first of each sign of amounts."""
+    signs = {match.group(): match for match in reversed(list(_SIGN.finditer(text)))}
+    return [
+        *(Item(*m.span(), m.group(), "symbol") for m in _KEPT_SYMBOLS.finditer(text)),
+        *(Item(*m.span(), m.group(), "sign") for m in signs.values()),
+    ]

@@ -1,0 +1,472 @@
+"""Whether the numbers of a text are in its translation, as the target language writes them.
+
+The model translates numbers as they are. Afterwards each number of the source is looked for in the
+translation: the same value in any spelling of the target language, in words, or with another scale
+(1.5 million, 150만). What is there in the source's spelling is written in the target's; what is
+missing takes the place of a number that came from nowhere, if that looks like it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from difflib import SequenceMatcher
+from typing import Final
+
+from dragoman.inference.protection.text_edits import Edit
+from dragoman.text.languages import primary_code
+from dragoman.text.numbers import (
+    LARGEST_UNCHECKED_WORD,
+    NumberReading,
+    knows_number_words,
+    number_format,
+    number_words,
+    read_number,
+    scale_after,
+)
+
+_HAS_DIGIT: Final = re.compile(r"\d")
+_NUMBER: Final = re.compile(
+    r"""(?<![A-Za-z\u00c0-\u024f_\d])(?<!\d[.,:])
+    (?: (?P<date>\d{1,2}\.\ ?\d{1,2}\.\ ?(?:\d{4}|\d{2})(?![\d.])
+        |\d{1,2}\.(?:0?[1-9]|1[0-2])\.(?!\d)
+        |\d{1,4}([/-])\d{1,2}\2\d{1,4}(?!\d))
+      | (?P<time>\d{1,2}:\d{2}(?![\d:]))
+      | (?P<spaced>\d{1,3}(?:[\u00a0\u202f\u2009\x20]\d{3})+(?!\d)(?:[.,]\d+(?![\d.,]*\d))?)
+      | (?P<plain>\d+(?:['’]\d{3})*(?:[.,]\d+)*)
+    )""",
+    re.VERBOSE,
+)
+_MONTHS: Final = {
+    "en": "jan feb mar apr may jun jul aug sep oct nov dec",
+    "de": "jan feb mär apr mai jun jul aug sep okt nov dez",
+    "fr": "janv févr mars avr mai juin juil août sept oct nov déc",
+}
+_SIGNS: Final = "-−–"
+_MINUS_WORDS: Final = re.compile(
+    r"minus|below|under|negativ|unter|moins|menos|영하|마이너스|マイナス|零下|负|負", re.IGNORECASE
+)
+_CURRENCIES: Final = "$€£¥₩"
+_SIGN_WORDS: Final = {
+    "$": r"\$|dollar|usd|달러|ドル|美元|dólar",
+    "€": r"€|euro|eur|유로|ユーロ|欧元",
+    "£": r"£|pound|gbp|pfund|livre|sterling|파운드|ポンド|英镑",
+    "¥": r"[¥￥]|yen|jpy|yuan|cny|rmb|엔|円|위안|元",
+    "₩": r"₩|won|krw|원|ウォン|韩元",
+    "%": r"%|percent|per cent|prozent|pour[ -]?cent|pct|procent|por ciento|per cento"
+    r"|퍼센트|프로|パーセント|百分之",
+    "°": r"[°º]|degree|grad|degré|도|度",
+}
+_SIGN_PATTERNS: Final = {sign: re.compile(p, re.IGNORECASE) for sign, p in _SIGN_WORDS.items()}
+_CLOCK_WORDS: Final = re.compile(
+    r"\bhalf|\bquarter|\bhalb|viertel|\bdemie|\bquart|o'clock|\bnoon|midnight|mittag|\bmitternacht"
+    r"|\bmidi|minuit|반|정오|자정",
+    re.IGNORECASE,
+)
+_DECADE: Final = re.compile(r"(?:er|ers|s|'s|年代|년대)(?![^\W_])")
+_HOUR: Final = re.compile(r"\s?(?:Uhr|uhr|h\b|o'clock|시|時|点)")
+_UNIT: Final = re.compile(
+    r"\s?(?:[%‰€$£¥₩°]|EUR|USD|GBP|Euro|Dollar|k?g\b|[cmk]?m\b|[km]m²|m[²³2]|l\b|Milli|Mio|Mrd|Tsd|million|billion)"
+)
+_LIKE_ENOUGH: Final = 0.5
+"""Numbers whose digits are this much alike may be one that was changed into the other."""
+_UNIT_BEFORE: Final = re.compile(r"(?:[€$£¥₩]|EUR|USD|GBP)\s?$")
+
+
+@dataclass(slots=True)
+class NumberToken:
+    """Hold a number in a text."""
+
+    start: int
+    end: int
+    text: str
+    kind: str
+    readings: list[NumberReading] = field(default_factory=list)
+    power: int = 0
+    """A scale word after it means ten to the power of this."""
+    scale_end: int = 0
+    own_power: int = 0
+    """Its own text ends in a scale word that means this: 150만."""
+    parts: list[int] = field(default_factory=list)
+    """These are the numbers of a date or a time."""
+
+    @property
+    def digits(self) -> str:
+        """Return its digits."""
+        return re.sub(r"\D", "", self.text)
+
+    @property
+    def values(self) -> set[Decimal]:
+        """Return the values it can have, with and without its scale."""
+        found = {reading.value for reading in self.readings}
+        return found | {value.scaleb(self.power) for value in found}
+
+
+def find_numbers(text: str, language: str, hidden: Sequence[tuple[int, int]]) -> list[NumberToken]:
+    """Return the numbers of a text that are not in what is hidden, in order."""
+    if _HAS_DIGIT.search(text) is None:
+        return []
+    for start, end in hidden:
+        text = f"{text[:start]}{chr(0) * (end - start)}{text[end:]}"
+    found: list[NumberToken] = []
+    for match in _NUMBER.finditer(text):
+        kind = match.lastgroup or ("date" if match["date"] else "plain")
+        token = NumberToken(match.start(), match.end(), match.group(), kind)
+        if match["date"] or match["time"]:
+            token.kind = "date" if match["date"] else "time"
+            token.parts = [int(part) for part in re.findall(r"\d+", token.text)]
+        else:
+            token.readings = read_number(token.text, language)
+            token.power, token.scale_end = scale_after(text, token.end, language)
+            _include_scale(token, text)
+        found.append(token)
+    return _join_scaled(found, text) if primary_code(language) in ("ko", "ja", "zh") else found
+
+
+def _include_scale(token: NumberToken, text: str) -> None:
+    """Make 150만 one number: such a word is part of the number, and has no like elsewhere."""
+    if token.power and token.readings and text[token.scale_end - 1] >= "\u2e80":
+        value = token.readings[0].value.scaleb(token.power)
+        if value == value.to_integral_value():
+            token.readings = [NumberReading(str(int(value)), "", True)]
+            token.end, token.text = token.scale_end, text[token.start : token.scale_end]
+            token.own_power, token.power = token.power, 0
+
+
+def _join_scaled(tokens: Sequence[NumberToken], text: str) -> list[NumberToken]:
+    """Return 3억 5천만 as one number."""
+    joined: list[NumberToken] = []
+    for token in tokens:
+        last = joined[-1] if joined else None
+        if (
+            last is not None
+            and last.own_power > max(token.own_power, 3)
+            and token.readings
+            and not text[last.end : token.start].strip()
+        ):
+            total = last.readings[0].value + token.readings[0].value
+            last.readings = [NumberReading(str(int(total)), "", True)]
+            last.end, last.own_power = token.end, token.own_power
+            last.text = text[last.start : last.end]
+        else:
+            joined.append(token)
+    return joined
+
+
+@dataclass(slots=True)
+class NumberReport:
+    """Say what to change in a translation for its numbers, and what is missing."""
+
+    edits: list[Edit] = field(default_factory=list)
+    repaired: list[str] = field(default_factory=list)
+    """These numbers of the source had become others, and were put right."""
+    lost: list[NumberToken] = field(default_factory=list)
+    """These numbers of the source are not there."""
+
+
+def check_numbers(
+    source: str,
+    target: str,
+    languages: tuple[str, str],
+    hidden: tuple[Sequence[tuple[int, int]], Sequence[tuple[int, int]]] = ((), ()),
+) -> NumberReport:
+    """Compare the numbers of a text with those of its translation, but for what is hidden."""
+    wanted = find_numbers(source, languages[0], hidden[0])
+    if not wanted:
+        return NumberReport()
+    return _Comparison(
+        source, target, languages, wanted, find_numbers(target, languages[1], hidden[1])
+    ).report()
+
+
+def says_sign(sign: str, text: str) -> bool:
+    """Return whether a currency, percent or degree sign is in a text, or a word for it."""
+    return _SIGN_PATTERNS[sign].search(text) is not None
+
+
+def localize_number(text: str, languages: tuple[str, str]) -> str:
+    """Return a number of the source language as the target language writes it."""
+    tokens = find_numbers(text, languages[0], ())
+    whole = len(tokens) == 1 and tokens[0].text == text and tokens[0].readings
+    return whole[0].write(languages[1]) if whole and number_format(languages[1]) else text
+
+
+def localize_numbers(
+    text: str, languages: tuple[str, str], hidden: Sequence[tuple[int, int]]
+) -> list[Edit]:
+    """Return the edits that write a text's numbers as the target language does."""
+    edits = []
+    form = number_format(languages[1])
+    for token in find_numbers(text, languages[0], hidden):
+        if token.readings and form and number_format(languages[0]):
+            edits.append(Edit(token.start, token.end, localize_number(token.text, languages)))
+            percent = re.compile(r"[ \u00a0\u202f]?%(?!\w)").match(text, token.end)
+            if percent:
+                edits.append(Edit(token.end, percent.end(), f"{form.percent_space}%"))
+    return [edit for edit in edits if text[edit.start : edit.end] != edit.text]
+
+
+class _Comparison:
+    """Compare the numbers of one text with those of its translation."""
+
+    def __init__(
+        self,
+        source: str,
+        target: str,
+        languages: tuple[str, str],
+        wanted: list[NumberToken],
+        there: list[NumberToken],
+    ) -> None:
+        self.source, self.target, self.languages = source, target, languages
+        self.wanted, self.there = wanted, there
+        self.matched: dict[int, int] = {}  # of the wanted to those that are there
+        self.accepted: set[int] = set()  # of the wanted: in words, or in parts
+        self.used: set[int] = set()
+        self.reworded: set[int] = set()
+        self.result = NumberReport()
+
+    def report(self) -> NumberReport:
+        """Return what to change and what is missing."""
+        ways = self._same_value, self._same_digits, self._same_parts, self._same_hour
+        for match in (*ways, self._same_decade):
+            for number, token in enumerate(self.wanted):
+                if number not in self.matched and number not in self.accepted:
+                    match(number, token)
+        for number, token in enumerate(self.wanted):
+            if number not in self.matched and number not in self.accepted and self._in_words(token):
+                self.accepted.add(number)
+        for number, place in self.matched.items():
+            if number not in self.reworded:
+                self._write_as_target(self.wanted[number], self.there[place])
+        self._replace_strangers()
+        for number, place in self.matched.items():
+            self._check_signs(self.wanted[number], self.there[place])
+        return self.result
+
+    def _match(self, number: int, place: int, *, written: bool = True) -> None:
+        """Take one number for another; if not `written`, it says the same in another way."""
+        self.matched[number] = place
+        self.used.add(place)
+        if not written:
+            self.reworded.add(number)
+
+    def _free(self) -> list[int]:
+        return [place for place in range(len(self.there)) if place not in self.used]
+
+    def _same_value(self, number: int, token: NumberToken) -> None:
+        for place in self._free():
+            other = self.there[place]
+            if (token.readings and token.values & other.values) or token.text == other.text:
+                self._match(number, place)
+                return
+
+    def _same_digits(self, number: int, token: NumberToken) -> None:
+        """Accept what the model copied without a thought for separators: 25.400,000."""
+        for place in self._free():
+            if self.there[place].digits == token.digits and len(token.digits) > 1:
+                self._match(number, place)
+                return
+
+    def _same_parts(self, number: int, token: NumberToken) -> None:
+        """Accept a date or a time whose numbers are all there, one of them perhaps as a month."""
+        if token.kind == "plain" or not token.parts:
+            if token.kind == "spaced":
+                self._same_pieces(number, token)
+            return
+        for place in self._free():
+            other = self.there[place]
+            if sorted(p % 100 for p in other.parts) == sorted(p % 100 for p in token.parts):
+                self._match(number, place)
+                return
+        if token.kind == "time" and _CLOCK_WORDS.search(self.target):
+            self.accepted.add(number)
+            return
+        names = _MONTHS.get(primary_code(self.languages[1]), "").split()
+        lowered = self.target.lower()
+        months = {n for n, name in enumerate(names, 1) if re.search(rf"\b{name}", lowered)}
+        taken = []
+        for part in token.parts:
+            for place in self._free():
+                if place in taken:
+                    continue
+                other = self.there[place]
+                values = {int(v) % 100 for v in other.values} | {p % 100 for p in other.parts}
+                hour = token.kind == "time" and (part - 12) % 24 in values
+                if part % 100 in values or hour:
+                    taken.append(place)
+                    break
+            else:
+                if part in months or (token.kind == "time" and part == 0) or not names:
+                    continue
+                if any(self._says(word) for word in number_words(part, self.languages[1])):
+                    continue
+                return
+        self.used.update(taken)
+        self.accepted.add(number)
+
+    def _same_pieces(self, number: int, token: NumberToken) -> None:
+        """Accept 10 300 as two numbers, if both are there."""
+        taken = []
+        for piece in token.text.split():
+            for place in self._free():
+                if place not in taken and self.there[place].digits == re.sub(r"\D", "", piece):
+                    taken.append(place)
+                    break
+            else:
+                return
+        self.used.update(taken)
+        self.accepted.add(number)
+
+    def _same_hour(self, number: int, token: NumberToken) -> None:
+        """Accept 3 p.m. for 15 Uhr, and 2.30 for 14:30."""
+        hour = token.parts[:1] if token.kind == "time" else []
+        if token.readings and _HOUR.match(self.source, token.end):
+            hour = [int(token.readings[0].value)]
+        for place in self._free() if hour else ():
+            other = self.there[place]
+            numbers = [*other.parts, *(int(v) for v in other.values)]
+            if any((n - hour[0]) % 12 == 0 and n <= 24 for n in numbers):
+                self._match(number, place, written=False)
+                return
+
+    def _same_decade(self, number: int, token: NumberToken) -> None:
+        """Accept the 1960s for the 60s, and the 60s for the 1960s."""
+        if token.readings and _DECADE.match(self.source, token.end):
+            for place in self._free():
+                other = self.there[place]
+                if other.digits[-2:] == token.digits[-2:] and _DECADE.match(self.target, other.end):
+                    self._match(number, place, written=False)
+                    return
+
+    # --- words ---
+
+    def _in_words(self, token: NumberToken) -> bool:
+        if not token.readings:
+            return False
+        for value in token.values:
+            if value != value.to_integral_value() or value > 10**6:
+                continue
+            if any(self._says(word) for word in number_words(int(value), self.languages[1])):
+                return True
+            if not knows_number_words(self.languages[1]) and value <= LARGEST_UNCHECKED_WORD:
+                return True
+        return False
+
+    def _says(self, word: str) -> bool:
+        """Return whether a word of the translation begins so; a short one is the whole word."""
+        ends = r"\b" if len(word) < 4 and word.isascii() else ""
+        begins = r"(?<![^\W_])" if word.isascii() or primary_code(self.languages[1]) == "de" else ""
+        return re.search(begins + re.escape(word) + ends, self.target.lower()) is not None
+
+    # --- putting right ---
+
+    def _write_as_target(self, token: NumberToken, other: NumberToken) -> None:
+        """Write a number that is there as the target language does, where it is surely one."""
+        if (
+            not token.readings
+            or other.kind in ("date", "time")
+            or number_format(self.languages[1]) is None
+        ):
+            return
+        reading = token.readings[0]
+        strict = other.readings[:1]
+        right = bool(strict) and strict[0].value in token.values
+        if right and not self._is_foreign(other):
+            return
+        if strict and right and strict[0].value != reading.value:
+            return  # with another scale, and right
+        if not right and any(value in token.values for value in other.values):
+            return
+        self._write(other, reading.write(self.languages[1]))
+
+    def _is_foreign(self, other: NumberToken) -> bool:
+        """Return whether a right number is spelled as only another language does."""
+        form = number_format(self.languages[1])
+        marks = [character for character in other.text if character in ".,"]
+        if form is None or not marks:
+            return False
+        if len(marks) > 1:
+            last_mark = marks[-1] if len(set(marks)) == 2 else ""
+            return (last_mark or form.decimal) != form.decimal or (
+                not last_mark and marks[0] == form.decimal
+            )
+        if marks[0] == form.decimal or marks[0] == form.group:
+            grouped = other.readings[0].grouped
+            if marks[0] == form.group and not grouped:  # 99.99 in German: an amount, or a version
+                return self._has_unit(other)
+            return False
+        return self._has_unit(other)
+
+    def _has_unit(self, other: NumberToken) -> bool:
+        return (
+            _UNIT.match(self.target, other.end) is not None
+            or _UNIT_BEFORE.search(self.target[max(0, other.start - 5) : other.start]) is not None
+        )
+
+    def _write(self, other: NumberToken, text: str) -> None:
+        if self.target[other.start : other.end] != text:
+            self.result.edits.append(Edit(other.start, other.end, text))
+
+    def _replace_strangers(self) -> None:
+        """Put what is missing in place of numbers that came from nowhere and look like it."""
+        missing = [
+            n for n in range(len(self.wanted)) if n not in self.matched and n not in self.accepted
+        ]
+        single = len(missing) == len(self._free()) == 1
+        for number in missing:
+            token = self.wanted[number]
+            free = [
+                (self._likeness(token, self.there[place], single), -place) for place in self._free()
+            ]
+            best, place = max(free, default=(0.0, 0))
+            if best < _LIKE_ENOUGH:
+                self.result.lost.append(token)
+                continue
+            other = self.there[-place]
+            self._match(number, -place)
+            text = localize_number(token.text, self.languages)
+            if other.power and not token.power:
+                self.result.edits.append(Edit(other.start, other.scale_end, text))
+            else:
+                self._write(other, text)
+            self.result.repaired.append(token.text)
+
+    @staticmethod
+    def _likeness(token: NumberToken, other: NumberToken, single: bool) -> float:
+        """Return how much alike two numbers look; single ones of a digit or two are alike."""
+        if bool(token.parts) != bool(other.parts) and len(other.digits) < 3:
+            return 0.0
+        lengths = len(token.digits), len(other.digits)
+        if single and max(lengths) <= 2 and not token.parts and not other.parts:
+            return _LIKE_ENOUGH
+        if min(lengths) == 1:
+            return 0.0
+        return SequenceMatcher(None, token.digits, other.digits, autojunk=False).ratio()
+
+    def _check_signs(self, token: NumberToken, other: NumberToken) -> None:
+        """Put back a minus, a currency, a percent sign or a degree that is gone."""
+        before = self.source[max(0, token.start - 2) : token.start]
+        if (
+            before[-1:] in ("-", "−")
+            and (len(before) < 2 or before[0] in " ([\"'“„")
+            and not (other.start and self.target[other.start - 1] in _SIGNS)
+            and not _MINUS_WORDS.search(self.target)
+        ):
+            self._insert(other.start, before[-1])
+        near = before + "\0" + self.source[token.end : token.end + 2]
+        form = number_format(self.languages[1])
+        for sign, pattern in _SIGN_PATTERNS.items():
+            if sign not in near or pattern.search(self.target):
+                continue
+            if sign in _CURRENCIES and form is not None and form.decimal == ".":
+                self._insert(other.start, sign)
+            elif sign in _CURRENCIES:
+                self._insert(max(other.end, other.scale_end), f"\u00a0{sign}")
+            else:
+                space = form.percent_space if form and sign == "%" else ""
+                self._insert(other.end, space + sign)
+
+    def _insert(self, place: int, text: str) -> None:
+        self.result.edits.append(Edit(place, place, text))

@@ -1,0 +1,282 @@
+"""Where what was taken out of a text goes in its translation.
+
+With an alignment an item goes beside what its neighbours became. Without one, words that are the
+same on both sides and commas say where one is, and what lies between is measured by its length.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+from dragoman.inference.protection.text_edits import Edit
+from dragoman.inference.protection.unknown_characters import has_no_spaces
+from dragoman.text.word_boundaries import is_word
+
+_OPENING: Final = "([{<\"'“„«‘‚¿¡（「『《"
+_CLOSING: Final = ".,;:!?)]}>\"'”“»’…%。，、！？；：）」』》"
+_SPACELESS: Final = (
+    "\u0e00-\u0eff\u0f00-\u0fff\u1000-\u109f\u1780-\u17ff\u2e80-\u2fdf\u3000-\u30ff\u3400-\u9fff"
+    "\uf900-\ufaff\uff00-\uff60\U00020000-\U0003ffff"
+)
+_TOKEN: Final = re.compile(rf"[{_SPACELESS}]|[^\s{_SPACELESS}]+")
+_BREAKS: Final = re.compile(
+    r"</?(?:br|hr|p|div|li|ul|ol|td|tr|th|img|h[1-6])\b|.*/>$", re.IGNORECASE
+)
+Pairs = Sequence[tuple[int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class CutItem:
+    """Hold what was taken out of a text, and where."""
+
+    text: str
+    at: int
+    """It stood before this character of what is left."""
+    touches: tuple[bool, bool]
+    """These say whether something touched it before and after."""
+    kind: str
+
+
+def cut_span(text: str, start: int, end: int, kind: str) -> tuple[int, int, str, tuple[bool, bool]]:
+    """Return what to take out for an item, what to leave there, and whether it was touched.
+
+    Brackets around nothing else go with it, and a space that would be left over.
+    """
+    if kind != "tag":
+        while (
+            start
+            and end < len(text)
+            and text[start - 1] + text[end] in ("()", "[]", '""', "''", "“”", "„“", "«»")
+        ):
+            start, end = start - 1, end + 1
+    before, after = text[start - 1 : start], text[end : end + 1]
+    touches = bool(before.strip()), bool(after.strip())
+    if kind == "tag":
+        apart = _BREAKS.match(text[start:end]) and all(touches)
+        return start, end, " " if apart else "", touches
+    if before == " " and (not after.strip() or after in _CLOSING):
+        return start - 1, end, "", touches
+    if not before and after == " ":
+        return start, end + 1, "", touches
+    joins = before and after and is_word(before) and is_word(after)
+    return start, end, " " if joins else "", touches
+
+
+def place_items(source: str, target: str, items: Sequence[CutItem], alignment: Pairs) -> list[Edit]:
+    """Return the edits of a translation that put back what was taken out of its source."""
+    if not items:
+        return []
+    return _Placement(source, target, alignment).place(items)
+
+
+class _Placement:
+    """Place items in one translation."""
+
+    def __init__(self, source: str, target: str, alignment: Pairs) -> None:
+        self.source, self.target = source, target
+        self.source_spans = [m.span() for m in _TOKEN.finditer(source)]
+        self.starts = [start for start, _ in self.source_spans]
+        letters = [place for place, character in enumerate(source) if is_word(character)]
+        self.first_letter, self.last_letter = (
+            (letters[0], letters[-1]) if letters else (len(source), -1)
+        )
+        self.target_spans = [m.span() for m in _TOKEN.finditer(target)]
+        self.aligned: dict[int, list[int]] = {}
+        counts = len(source.split()), len(target.split())
+        if counts == (len(self.source_spans), len(self.target_spans)):
+            for s, t in alignment:
+                if s < counts[0] and t < counts[1]:
+                    self.aligned.setdefault(s, []).append(t)
+        if not self.aligned and self.target_spans:
+            self.aligned = _align_by_anchors(self._cores(0), self._cores(1))
+        self.known = sorted(self.aligned)
+
+    def _cores(self, side: int) -> list[str]:
+        text, spans = (
+            (self.source, self.source_spans),
+            (self.target, self.target_spans),
+        )[side]
+        return [text[start:end] for start, end in spans]
+
+    def place(self, items: Sequence[CutItem]) -> list[Edit]:
+        """Return an edit for each item, in their order."""
+        if not self.target_spans:
+            return [Edit(0, 0, " ".join(item.text for item in items))]
+        edits: list[Edit] = []
+        pairs = self._places_of_pairs(items)
+        ends: dict[int, str] = {}  # what was put at a place already
+        for number, item in enumerate(items):
+            if item.kind == "tag":
+                token, after = pairs.get(number) or self._beside(item)
+                edit = self._put_tag(item, token, after)
+            else:
+                edit = self._put_word(item, ends)
+            edits.append(edit)
+            ends[edit.start] = ends.get(edit.start, "") + edit.text
+        return edits
+
+    # --- tags ---
+
+    def _places_of_pairs(self, items: Sequence[CutItem]) -> dict[int, tuple[int, bool]]:
+        places = {}
+        for opening, closing in pair_tags(
+            [item.text if item.kind == "tag" else "" for item in items]
+        ):
+            first = self._next(items[opening])
+            last = self._last(items[closing])
+            if targets := [t for s in range(first, last + 1) for t in self.aligned.get(s, ())]:
+                places[opening], places[closing] = (min(targets), False), (max(targets), True)
+        return places
+
+    def _next(self, item: CutItem) -> int:
+        """Return the word of the source that an item stood before or in."""
+        if all(item.touches):
+            return max(0, bisect_right(self.starts, item.at - 1) - 1) if item.at else 0
+        return bisect_left(self.starts, item.at)
+
+    def _last(self, item: CutItem) -> int:
+        """Return the word of the source that an item stood after or in."""
+        return self._next(item) if all(item.touches) else self._next(item) - 1
+
+    def _beside(self, item: CutItem) -> tuple[int, bool]:
+        """Return a place before what the next word became, or after what the last one did."""
+        if item.touches == (True, False) and self._last(item) in self.aligned:
+            return max(self.aligned[self._last(item)]), True
+        later = bisect_left(self.known, self._next(item))
+        if later < len(self.known):
+            return min(self.aligned[self.known[later]]), False
+        return len(self.target_spans) - 1, True
+
+    def _put_tag(self, item: CutItem, token: int, after: bool) -> Edit:
+        start, end = self.target_spans[token]
+        core = _core(self.target, start, end)
+        # Marks that stood between a tag and its word still do.
+        if after:
+            place = core[1] if item.touches[1] else end
+            return Edit(place, place, ("" if item.touches[0] else " ") + item.text)
+        place = core[0] if item.touches[0] else start
+        return Edit(place, place, item.text + ("" if item.touches[1] else " "))
+
+    # --- what stands for a word, and what stands apart ---
+
+    def _put_word(self, item: CutItem, ends: dict[int, str]) -> Edit:
+        place = self._word_place(item)
+        before = ends.get(place, "")[-1:] or (self.target[place - 1] if place else "")
+        after = self.target[place : place + 1]
+        text = item.text
+        between = [c for c in (before, after) if c.strip()]
+        spaced = not (between and all(map(has_no_spaces, between)))
+        left = (
+            before.strip()
+            and before not in _OPENING
+            and (not item.touches[0] or (is_word(before) and not self._in_word(item)))
+        )
+        right = after.strip() and after not in _CLOSING and (not item.touches[1] or is_word(after))
+        if left and spaced:
+            text = f" {text}"
+        if right and spaced:
+            text += " "
+        return Edit(place, place, text)
+
+    def _in_word(self, item: CutItem) -> bool:
+        """Return whether a letter touched it before."""
+        return item.touches[0] and is_word(self.source[item.at - 1 : item.at] or " ")
+
+    def _word_place(self, item: CutItem) -> int:
+        after = self.source[item.at : item.at + 1]
+        if item.at > self.last_letter:
+            if not self.source[item.at :].strip():
+                return len(self.target)
+            start, end = self.target_spans[-1]
+            return _core(self.target, start, end)[1]
+        if item.at <= self.first_letter:
+            return 0
+        previous = bisect_left(self.starts, item.at) - 1
+        behind = item.kind == "emoji" or (after.strip() and not is_word(after))
+        if behind or previous + 1 >= len(self.starts) or self._in_word(item):
+            earlier = bisect_right(self.known, max(0, previous)) - 1
+            token = max(self.aligned[self.known[max(0, earlier)]])
+            start, end = self.target_spans[token]
+            return _core(self.target, start, end)[1] if after.strip() else end
+        later = min(bisect_left(self.known, previous + 1), len(self.known) - 1)
+        return self.target_spans[min(self.aligned[self.known[later]])][0]
+
+
+def pair_tags(tags: Sequence[str]) -> list[tuple[int, int]]:
+    """Return the numbers of tags that open and of those that close them."""
+    found, still_open = [], []
+    for n, tag in enumerate(tags):
+        if match := re.match(r"<(\w[\w:.-]*)[^<>]*(?<!/)>", tag):
+            still_open.append((match[1], n))
+        elif match := re.match(r"</(\w[\w:.-]*)", tag):
+            for place in range(len(still_open) - 1, -1, -1):
+                if still_open[place][0] == match[1]:
+                    found.append((still_open[place][1], n))
+                    del still_open[place:]
+                    break
+    return found
+
+
+def _core(text: str, start: int, end: int) -> tuple[int, int]:
+    """Return where a word is without the marks around it; one of nothing else is left whole."""
+    first, last = start, end
+    while first < last and not is_word(text[first]):
+        first += 1
+    if first == last:
+        return start, start if text[start] in _CLOSING else end
+    while not is_word(text[last - 1]):
+        last -= 1
+    return first, last
+
+
+def _align_by_anchors(source: Sequence[str], target: Sequence[str]) -> dict[int, list[int]]:
+    """Return for each source word a target word: equal ones, and others by their place between."""
+    anchors = _anchors(source, target)
+    points = [(-1, -1), *anchors, (len(source), len(target))]
+    aligned: dict[int, list[int]] = {}
+    for (s, t), (next_s, next_t) in pairwise(points):
+        if 0 <= s < len(source):
+            aligned[s] = [t]
+        share = (next_t - t) / (next_s - s)
+        for between in range(s + 1, next_s):
+            place = t + (between - s) * share
+            aligned[between] = [min(len(target) - 1, max(0, round(place)))]
+    return aligned
+
+
+def _anchors(source: Sequence[str], target: Sequence[str]) -> list[tuple[int, int]]:
+    """Return pairs of words that certainly belong together, in ascending order on both sides."""
+    pairs: dict[int, int] = {}
+    for key in (_name_key, _comma_key):
+        keys = [key(word) for word in source], [key(word) for word in target]
+        counts = Counter(keys[0]), Counter(keys[1])
+        for word in {one for one in keys[0] if one}:
+            if counts[0][word] == counts[1][word]:
+                places = ([n for n, one in enumerate(side) if one == word] for side in keys)
+                for s, t in zip(*places, strict=True):
+                    pairs.setdefault(s, t)
+    rising: list[tuple[int, int]] = []  # the longest rising sequence, by patience
+    tails: list[list[tuple[int, int]]] = []
+    for s, t in sorted(pairs.items()):
+        length = bisect_left([tail[-1][1] for tail in tails], t)
+        tails[length : length + 1] = [[*(tails[length - 1] if length else []), (s, t)]]
+    if tails:
+        rising = tails[-1]
+    return rising
+
+
+def _name_key(word: str) -> str:
+    """Return a word without its marks if it may be the same in two languages."""
+    core = word.strip(_OPENING + _CLOSING + "-–—")
+    telling = any(map(str.isdigit, core)) or (len(core) > 2 and core[:1].isupper())
+    return core if telling else ""
+
+
+def _comma_key(word: str) -> str:
+    return word[-1] if word[-1] in ",;:—–" else ""

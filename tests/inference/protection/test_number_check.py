@@ -1,0 +1,112 @@
+"""Numbers of a translation are those of its source, as the target language writes them."""
+
+from __future__ import annotations
+
+import pytest
+
+from dragoman.inference.protection.number_check import (
+    check_numbers,
+    localize_number,
+    localize_numbers,
+)
+from dragoman.inference.protection.text_edits import apply_edits
+
+RIGHT = [
+    ("de-en", "in den 60er Jahren", "in the 1960s"),
+    ("de-en", "Am 16.11.2024 um 14:30 Uhr", "On 16 November 2024 at 2:30 p.m."),
+    ("de-en", "Am 16.11.2024 um 15 Uhr", "On 16/11/2024 at 3 p.m."),
+    ("de-en", "am 24.12. um 8:30 Uhr", "on 24 December at half past eight"),
+    ("de-en", "3.000 Menschen", "3 000 people"),
+    ("de-en", "3.000 Menschen", "3000 people"),
+    ("de-en", "12,5 % und −5,2 °C", "12.5 percent and minus 5.2 degrees"),
+    ("de-en", "1,5 Millionen", "1.5 million"),
+    ("de-en", "1.500 Millionen", "1.5 billion"),
+    ("de-en", "am 3. Mai", "on the third of May"),
+    ("de-en", "2/3 der Menge", "two-thirds of it"),
+    ("de-en", "99,99 $", "99.99 dollars"),
+    ("de-en", "5-10 Uhr", "5 to 10"),
+    ("en-de", "He has 2 dogs and 12 cats", "Er hat zwei Hunde und zwölf Katzen"),
+    ("en-de", "25 degrees", "fünfundzwanzig Grad"),
+    ("en-de", "Python 3.5 is out", "Python 3.5 ist da"),
+    ("en-de", "11/16/2024", "16.11.2024"),
+    ("en-fr", "1,234,567 people", "1\u202f234\u202f567 personnes"),
+    ("en-ko", "1.5 million people", "150만 명"),
+    ("en-ko", "1,500,000 people", "150만 명"),
+    ("en-ko", "2 dogs", "개 두 마리"),
+    ("ko-en", "3억 5천만 명", "350 million people"),
+    ("ko-en", "약 3만 5000명", "about 35,000"),
+    ("en-cs", "3 dogs", "tři psi"),
+]
+
+
+@pytest.mark.parametrize(("pair", "source", "target"), RIGHT)
+def test_what_is_right_is_left_as_it_is(pair: str, source: str, target: str) -> None:
+    first, _, second = pair.partition("-")
+    report = check_numbers(source, target, (first, second))
+    assert (report.edits, report.repaired, report.lost) == ([], [], [])
+
+
+@pytest.mark.parametrize(
+    ("pair", "source", "target", "result"),
+    [
+        ("de-en", "3.000 Menschen", "3.000 people", "3,000 people"),
+        ("de-en", "1.499,00 €", "1.499,00 €", "1,499.00 €"),
+        ("de-en", "25.400.000 Dollar", "USD 25.400,000", "USD 25,400,000"),
+        ("de-en", "0,5 l", "0,5 l", "0.5 l"),
+        ("en-de", "The price is $1,499.00.", "Es kostet 1,499.00 $.", "Es kostet 1.499,00 $."),
+        ("en-de", "It costs $3.50", "Es kostet 3.50 $", "Es kostet 3,50 $"),
+        ("en-de", "It is −5.2 °C", "Es sind 5,2 °C", "Es sind −5,2 °C"),
+        ("en-de", "5% more", "5 mehr", "5\u00a0% mehr"),
+        ("de-en", "für 5 €", "for 5", "for €5"),
+        ("en-de", "for $5 million", "für 5 Millionen", "für 5 Millionen\u00a0$"),
+    ],
+)
+def test_spellings_and_signs_are_the_target_languages(
+    pair: str, source: str, target: str, result: str
+) -> None:
+    first, _, second = pair.partition("-")
+    report = check_numbers(source, target, (first, second))
+    assert apply_edits(target, report.edits) == result
+    assert report.lost == []
+
+
+@pytest.mark.parametrize(
+    ("pair", "source", "target", "result"),
+    [
+        ("en-de", "for 1,499.00 now", "für 1 400 jetzt", "für 1.499,00 jetzt"),
+        ("en-de", "for $99.99", "für $99", "für $99,99"),
+        ("de-en", "Mitte 2013", "mid-2001", "mid-2013"),
+        ("en-de", "3 dogs", "2 Hunde", "3 Hunde"),
+        ("de-en", "am 16.11.2024", "on 16.11.204", "on 16.11.2024"),
+        ("ko-en", "150만 명", "15 million people", "1,500,000 people"),
+    ],
+)
+def test_a_number_from_nowhere_gives_way_to_the_one_that_is_missing(
+    pair: str, source: str, target: str, result: str
+) -> None:
+    first, _, second = pair.partition("-")
+    report = check_numbers(source, target, (first, second))
+    assert apply_edits(target, report.edits) == result
+    assert len(report.repaired) == 1
+
+
+def test_what_is_missing_is_said() -> None:
+    report = check_numbers("Er zahlt 20 Milliarden in 2004", "He pays in 2004", ("de", "en"))
+    assert [token.text for token in report.lost] == ["20"]
+    assert report.edits == []
+
+
+def test_what_is_hidden_is_not_a_number() -> None:
+    report = check_numbers("{12} dogs", "Hunde", ("en", "de"), ([(0, 4)], []))
+    assert report.lost == []
+    report = check_numbers("17 dogs", "{17} Hunde", ("en", "de"), ([], [(0, 4)]))
+    assert len(report.lost) == 1
+
+
+def test_numbers_alone_are_written_as_the_target_does() -> None:
+    text = "1,499.00 · 5% · 2024 · 11/16/2024"
+    edits = localize_numbers(text, ("en", "de"), [])
+    assert apply_edits(text, edits) == "1.499,00 · 5\u00a0% · 2024 · 11/16/2024"
+    assert localize_numbers(text, ("", ""), []) == []
+    assert localize_number("150만", ("ko", "en")) == "1,500,000"
+    assert localize_number("1.2.3", ("en", "de")) == "1.2.3"
