@@ -344,7 +344,7 @@ def _is_wrapped(run: list[_Line], block: list[_Line], known: int) -> bool:
         if known:
             return first.width >= 0.8 * known and (bool(lower) or finished)
         return len(block) == 2 and 60 <= first.width <= 90 and not upper and finished
-    if 2 * ends > breaks:
+    if 2 * ends > breaks or (breaks == 2 and ends and upper and not known):
         return False
     text = " ".join(line.words for line in run)
     if breaks < 4 and (not _PROSE.search(text) or max(line.width for line in run) < 55):
