@@ -145,10 +145,11 @@ class _Line:
 
     def set_marker(self, marker: str) -> None:
         """Take what a list item begins with out of the words, if any word is left."""
-        if _has_words(rest := self.content[self.start + len(marker) : self.end]):
+        words = self.content[self.start + len(marker) : self.end].lstrip()
+        if _has_words(words):
             self.marker += marker
-            self.start += len(marker)
-            self.words = rest
+            self.start = self.end - len(words)
+            self.words = words
 
     @property
     def quote_level(self) -> int:
