@@ -163,8 +163,6 @@ class GettextDocument(Document):
         # Some tools wrap no lines.
         self._long_lines = any(len(one[0]) > LINE_COLUMNS for one in _LONG_LINE.finditer(text))
         entries = list(_read_entries(text))
-        if text.strip() and not entries:
-            raise DataError("there is no msgid; this is no gettext file")
         self._language = options.target_language
         self._header = next((one for one in entries if _is_header(one)), None)
         header = self._header.fields["msgstr"].value if self._header else ""

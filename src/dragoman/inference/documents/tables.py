@@ -93,13 +93,12 @@ class CsvDocument(_Table):
         self._set_cells(row[n] for row in body for n in columns if n < len(row))
 
     def _write(self, value: str, like: str) -> str:
-        quoted = like.startswith('"') or any(
-            character in value for character in (self._separator, '"', "\n", "\r")
-        )
-        if self._separator == "\t" and not like.startswith('"'):
-            quoted = False  # quotes are characters like others there
-            value = re.sub(r"[\t\r\n]+", " ", value)
-        return '"{}"'.format(value.replace('"', '""')) if quoted else value
+        quoted = len(like) > 1 and like[0] == like[-1] == '"'
+        if self._separator == "\t" and not quoted:  # quotes are characters like others there
+            return re.sub(r"[\t\r\n]+", " ", value)
+        if quoted or any(one in value for one in (self._separator, '"', "\n", "\r")):
+            return '"{}"'.format(value.replace('"', '""'))
+        return value
 
 
 def read_tsv(
@@ -202,11 +201,10 @@ def _choose_columns(
     """Return the numbers, from 0, of the columns to translate."""
     if wanted and ALL_COLUMNS not in wanted:
         return sorted({_find_column(one, names, width) for one in wanted})
-    texts = [
-        n
-        for n in range(width)
-        if holds_text([row[n].value for row in rows[:_SAMPLE_ROWS] if n < len(row)])
-    ]
+    samples = [[row[n].value for row in rows[:_SAMPLE_ROWS] if n < len(row)] for n in range(width)]
+    texts = [n for n, values in enumerate(samples) if holds_text(values)]
+    if not texts:
+        texts = [n for n, values in enumerate(samples) if any(map(_is_text, values))]
     if len(texts) > 1 and not wanted:
         labels = [names[n] if n < len(names) and names[n] else str(n + 1) for n in texts]
         raise DataError(
@@ -231,12 +229,15 @@ def _find_column(wanted: str, names: Sequence[str], width: int) -> int:
 def holds_text(values: Iterable[str]) -> bool:
     """Return whether most of some values are text, and not codes, numbers or addresses."""
     filled = [value for value in values if value.strip()]
-    texts = [value for value in filled if not is_code(value) and not _is_label(value)]
-    return len(texts) * 2 > len(filled)
+    return sum(map(_is_text, filled)) * 2 > len(filled)
+
+
+def _is_text(value: str) -> bool:
+    return not is_code(value) and not _is_label(value)
 
 
 def _is_label(value: str) -> bool:
-    """Return whether a value is one short code: DE, kg, A-17."""
+    """Return whether a value is one short code: DE, A-17."""
     value = value.strip()
     return value.isascii() and (
         (len(value) <= 3 and value.isupper())
