@@ -186,8 +186,10 @@ def test_no_word_and_no_tag_is_lost(text: str) -> None:
     done = page.fill(reverse(page.units))
     for word in ("one", "two", "three"):
         assert len(re.findall(word, done, re.IGNORECASE)) == text.count(word)
-    for tag in ("<p>", "<img", "<td>", "<br>", "<code>", "</code>", "<!-- -->", "</p>"):
+    for tag in ("<p>", "<img", "<td>", "<br>", "<code>", "<!-- -->", "</p>"):
         assert done.count(tag) == text.count(tag)
+    for tag in ("</code>", "</b>", "</i>", "</a>"):  # what was not closed may be
+        assert done.count(tag) >= text.count(tag)
 
 
 @pytest.mark.parametrize(

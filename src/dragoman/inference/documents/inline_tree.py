@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -60,6 +60,55 @@ class _Format:
 
 
 Node = Text | Object | Group
+
+
+@dataclass(slots=True)
+class Around:
+    """Be the content of a group that is no element but begins and ends with objects: a bookmark."""
+
+    before: list[Node]
+    after: list[Node]
+
+
+_MAX_RANGES: Final = 30
+
+
+def group_ranges(
+    nodes: list[Node], find_end: Callable[[Object], tuple[str, bool] | None]
+) -> list[Node]:
+    """Make groups of what is between two objects that belong together, such as a bookmark's ends.
+
+    `find_end` returns what an object begins or ends, and whether it begins it. What would cross
+    another stays two objects, and so do all beyond the first few.
+    """
+    opened: dict[str, int] = {}
+    spans: list[tuple[int, int]] = []
+    for i, node in enumerate(nodes):
+        end = find_end(node) if isinstance(node, Object) else None
+        if end is not None and end[1]:
+            opened[end[0]] = i
+        elif end is not None and end[0] in opened:
+            spans.append((opened.pop(end[0]), i))
+    taken: dict[int, int] = {}
+    for start, stop in sorted(spans[:_MAX_RANGES], key=lambda span: span[1] - span[0]):
+        if not any(a < start < b < stop or start < a < stop < b for a, b in taken.items()):
+            taken[start] = stop
+    return _nest_ranges(nodes, 0, len(nodes), taken)
+
+
+def _nest_ranges(nodes: list[Node], start: int, end: int, spans: dict[int, int]) -> list[Node]:
+    found: list[Node] = []
+    at = start
+    while at < end:
+        last = spans.get(at)
+        if last is None:
+            found.append(nodes[at])
+        else:
+            children = _nest_ranges(nodes, at + 1, last, spans)
+            found.append(Group(Around([nodes[at]], [nodes[last]]), children))
+            at = last
+        at += 1
+    return found
 
 
 class InlineTree:
@@ -142,11 +191,16 @@ class InlineTree:
 
 
 def _unwrap(nodes: Sequence[Node]) -> list[Node]:
-    """Return nodes with groups that had no text as the groups they are."""
-    return [
-        node.content if isinstance(node, Object) and isinstance(node.content, Group) else node
-        for node in nodes
-    ]
+    """Return nodes with groups that had no text as groups, and those that are no elements open."""
+    found: list[Node] = []
+    for node in nodes:
+        if isinstance(node, Object) and isinstance(node.content, Group):
+            node = node.content
+        if isinstance(node, Group) and isinstance(node.content, Around):
+            found += _unwrap([*node.content.before, *node.children, *node.content.after])
+        else:
+            found.append(node)
+    return found
 
 
 def _read_text(node: Node) -> str:
@@ -156,13 +210,16 @@ def _read_text(node: Node) -> str:
 
 
 def _mark_formats(group: Group) -> None:
-    """Give a group the formatting that most of its text has, and other text groups of its own."""
+    """Give a group the usual formatting of its text, and other text groups of its own."""
     texts = [node for node in group.children if isinstance(node, Text)]
     sizes: Counter[Hashable] = Counter()
     for node in texts:
         sizes[node.format] += len(node.text.strip())
     if sizes:
-        group.format = sizes.most_common(1)[0][0]
+        # Of those that much of the text has, the plainest, so that bold is what gets marks.
+        least = max(sizes.values()) / 3
+        usual = [one for one, size in sizes.most_common() if size >= least]
+        group.format = min(usual, key=lambda one: len(repr(one)))
     children: list[Node] = []
     waiting: list[Node] = []  # objects and spaces that may be in a group or after it
     current: Group | None = None

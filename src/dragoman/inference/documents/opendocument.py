@@ -21,6 +21,7 @@ from dragoman.inference.documents.inline_tree import (
     Object,
     Text,
     collapse_spaces,
+    group_ranges,
 )
 from dragoman.inference.documents.xml_slots import (
     MAX_DEPTH,
@@ -144,7 +145,7 @@ class Paragraph:
         """Return the paragraph, if there are letters in it."""
         nodes: list[Node] = []
         self._read(self._element, (), nodes, 0)
-        slot = ParagraphSlot(_join_spaces(nodes), self._write)
+        slot = ParagraphSlot(_group(nodes), self._write)
         return [slot] if slot.is_translatable else []
 
     # --- reading ---
@@ -172,7 +173,7 @@ class Paragraph:
         elif name in _GROUPS:
             group = Group(child)
             self._read(child, styles, group.children, depth + 1)
-            group.children = _join_spaces(group.children)
+            group.children = _group(group.children)
             nodes.append(group)
         elif name == "s":
             count = child.get(f"{{{_TEXT}}}c") or "1"
@@ -241,6 +242,19 @@ def _append(parent: Element, text: str) -> None:
         parent[-1].tail = (parent[-1].tail or "") + text
     else:
         parent.text = (parent.text or "") + text
+
+
+def _group(nodes: list[Node]) -> list[Node]:
+    return group_ranges(_join_spaces(nodes), _find_range_end)
+
+
+def _find_range_end(node: Object) -> tuple[str, bool] | None:
+    """Return which bookmark or change begins or ends at an object, and whether it begins."""
+    name = split_tag(node.content)[1]
+    which = node.content.get(f"{{{_TEXT}}}name") or node.content.get(f"{{{_TEXT}}}change-id")
+    if name.endswith("-start"):
+        return f"{name.removesuffix('-start')} {which}", True
+    return (f"{name.removesuffix('-end')} {which}", False) if name.endswith("-end") else None
 
 
 def _join_spaces(nodes: list[Node], *, spaced: bool = True) -> list[Node]:

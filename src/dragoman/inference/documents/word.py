@@ -15,10 +15,12 @@ from dragoman.inference.documents.inline_tree import (
     LINE_BREAK,
     TAB,
     WORD,
+    Around,
     Group,
     Node,
     Object,
     Text,
+    group_ranges,
 )
 from dragoman.inference.documents.office_open_xml import (
     Formats,
@@ -62,14 +64,6 @@ _HOLDERS: Final = frozenset({"hyperlink", "smartTag", "customXml", "ins", "moveT
 _DROPPED: Final = frozenset({"proofErr", "lastRenderedPageBreak"})
 _TRANSLATED_FIELDS: Final = frozenset({"HYPERLINK", "TOC", "INDEX", "REF", "FORMTEXT", "QUOTE"})
 """Of these fields the result is translated; that of others (page numbers, dates) stays."""
-_RANGES: Final = {
-    "bookmarkStart": "bookmarkEnd",
-    "commentRangeStart": "commentRangeEnd",
-    "permStart": "permEnd",
-}
-
-
-_MAX_RANGES: Final = 30
 
 
 class WordDocument(XmlPartsDocument):
@@ -110,14 +104,6 @@ class _RunChild:
     properties: Element | None
 
 
-@dataclass(slots=True, eq=False)
-class _Around:
-    """Hold what begins and ends something that is not one element: a field, a bookmark."""
-
-    before: list[Node]
-    after: list[Node]
-
-
 class WordParagraph:
     """Read and write a paragraph of a Word document."""
 
@@ -142,7 +128,7 @@ class WordParagraph:
                 self._read_run(child, nodes, fields)
             elif name not in _DROPPED and not name.endswith("Pr"):
                 nodes.append(self._read_other(child, name, depth))
-        return _group_ranges(nodes)
+        return group_ranges(nodes, _find_range_end)
 
     def _read_other(self, child: Element, name: str, depth: int) -> Node:
         if depth < MAX_DEPTH:
@@ -199,7 +185,7 @@ class WordParagraph:
             result = field.result or len(nodes) - 1
             before, inside, after = nodes[field.start : result], nodes[result:-1], nodes[-1:]
             if _is_translated(field.code) and inside:
-                made: Node = Group(_Around(before, after), inside)
+                made: Node = Group(Around(before, after), inside)
             else:
                 shown = any(isinstance(node, Text) and node.text.strip() for node in inside)
                 made = Object([*before, *inside, *after], WORD if shown else "")
@@ -222,10 +208,6 @@ class WordParagraph:
         if isinstance(node, Text):
             self._append_text(parent, node)
         elif isinstance(node, Group):
-            if isinstance(node.content, _Around):
-                for one in (*node.content.before, *node.children, *node.content.after):
-                    self._append(parent, one)
-                return
             holder = node.content.find(self._tag("sdtContent"))
             parent.append(node.content)
             self._fill(node.content if holder is None else holder, node.children)
@@ -279,43 +261,12 @@ def _is_translated(code: str) -> bool:
     return (code.split() or [""])[0].upper() in _TRANSLATED_FIELDS
 
 
-def _group_ranges(nodes: list[Node]) -> list[Node]:
-    """Make groups of what is between the two ends of bookmarks and of comments' ranges.
-
-    One that would cross another stays two marks, and so do those beyond the first few.
-    """
-    opened: dict[tuple[str, str], int] = {}
-    spans: list[tuple[int, int]] = []
-    for i, node in enumerate(nodes):
-        name, number = _range_end(node)
-        if name in _RANGES:
-            opened[_RANGES[name], number] = i
-        elif (name, number) in opened:
-            spans.append((opened.pop((name, number)), i))
-    taken: list[tuple[int, int]] = []
-    for start, end in sorted(spans[:_MAX_RANGES], key=lambda span: span[1] - span[0]):
-        if not any(a < start < b < end or start < a < end < b for a, b in taken):
-            taken.append((start, end))
-    return _nest_ranges(nodes, 0, len(nodes), dict(taken))
-
-
-def _range_end(node: Node) -> tuple[str, str]:
-    if not isinstance(node, Object) or isinstance(node.content, _RunChild | list | Text):
-        return "", ""
+def _find_range_end(node: Object) -> tuple[str, bool] | None:
+    """Return which bookmark or comment begins or ends at an object, and whether it begins."""
+    if isinstance(node.content, _RunChild | list):
+        return None
     namespace, name = split_tag(node.content)
-    return name, node.content.get(f"{{{namespace}}}id") or ""
-
-
-def _nest_ranges(nodes: list[Node], start: int, end: int, spans: dict[int, int]) -> list[Node]:
-    found: list[Node] = []
-    at = start
-    while at < end:
-        last = spans.get(at)
-        if last is None:
-            found.append(nodes[at])
-        else:
-            children = _nest_ranges(nodes, at + 1, last, spans)
-            found.append(Group(_Around([nodes[at]], [nodes[last]]), children))
-            at = last
-        at += 1
-    return found
+    number = node.content.get(f"{{{namespace}}}id")
+    if name.endswith("Start"):
+        return f"{name.removesuffix('Start')} {number}", True
+    return (f"{name.removesuffix('End')} {number}", False) if name.endswith("End") else None
