@@ -1,10 +1,10 @@
 """`sentence_spans` says where each sentence of a paragraph begins and ends.
 
-It is written here because no kept library reaches it: pysbd is unmaintained and takes seconds for
-a page, the neural ones need PyTorch, and none knows Korean well. A point is judged by the word
-before it and the word after it (`abbreviations.py` holds the words), a mark of a script without
-capitals by its quotation marks and brackets. All looks around a mark are of bounded length, so
-that the time is in proportion to the text.
+It is written here because no kept library reaches the goal: pysbd is slow, unmaintained and without
+Korean, and the neural splitters bring a runtime of their own. A point is judged by the word before
+it and the word after it (`abbreviations.py` holds the words), a mark of a script without capitals
+by its quotation marks and brackets. All looks around a mark are of bounded length, so that the time
+is in proportion to the text.
 """
 
 from __future__ import annotations
