@@ -8,6 +8,8 @@ import pytest
 
 from dragoman.errors import ConfigError
 from dragoman.inference.fault_detection import (
+    LONG_SOURCE,
+    DivideSource,
     Fault,
     FaultCounts,
     check_faults,
@@ -307,6 +309,39 @@ def test_alternatives_without_a_fault_come_along() -> None:
     found = [[made(LOOP), made([7])]]
     repairs, _ = repair(SOURCES[:1], TEXTS[:1], found, [decode(LOOP)], options, searches, decode)
     assert [one.ids for one in repairs[0].found] == [[7, 8, 4], [8, 4]]
+
+
+def test_a_long_sentence_is_searched_in_parts() -> None:
+    """And a part that has a fault is searched again like any other sentence."""
+    source = [11] * (LONG_SOURCE + 1)
+    asked: list[tuple[int, int]] = []
+
+    def divide(number: int, pieces: int) -> list[str]:
+        assert pieces < LONG_SOURCE
+        return ["wir kaufen", "Brot", "und Milch"] if number == 0 else ["alles"]
+
+    def search(sources: Sequence[Sequence[int]], options: SearchOptions) -> list[list[Hypothesis]]:
+        asked.append((len(sources), options.beam))
+        if options.beam > 1:
+            return [[made([4])] for _ in sources]
+        return [[made([7, 8])], [made(LOOP)], [made([5, 6])]]
+
+    def encode(texts: Sequence[str]) -> list[list[int]]:
+        return [[12] * len(text.split()) for text in texts]
+
+    whole = Searches({1: [LOOP]}, {1: [LOOP]})
+    found = [[made(LOOP)], [made(LOOP)]]
+    parts = DivideSource(divide, encode, search)
+    given = ([source] * 2, TEXTS[:2], found, [decode(LOOP)] * 2, OPTIONS)
+    repairs, counts = repair(*given, whole, decode, parts)
+    assert (repairs[0].text, repairs[0].left) == ("we buy bread and milk", None)
+    assert asked == [(3, 1), (1, 5)]
+    [joined] = repairs[0].found
+    assert len(joined.log_probs) == len(joined.ids) + 1
+    assert sum(joined.log_probs) == pytest.approx(joined.log_prob)
+    assert repairs[1].left is not None, "it had to stay whole"
+    assert [numbers for numbers, _ in whole.asked] == [[1], [1]]
+    assert (counts.noticed["looping"], counts.repaired["looping"]) == (2, 1)
 
 
 def test_one_sentence_that_cannot_be_searched_so_does_not_spoil_the_others() -> None:

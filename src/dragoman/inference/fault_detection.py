@@ -39,6 +39,10 @@ MAX_PERIOD: Final = 40
 """Repetition of at most so many words is looked for."""
 SCATTERED_SHARE: Final = 0.25
 """In ordinary text fewer sequences of four words than this have occurred before."""
+LONG_SOURCE: Final = 80
+"""A sentence of more pieces than this is searched in parts if it has a fault."""
+PART_PIECES: Final = 50
+"""Such a part has at most so many pieces."""
 MAX_MARKS: Final = 10.0
 """Marks and numbers may come so often in a row, as in a line of dots."""
 MAX_CUTS: Final = 8
@@ -246,6 +250,19 @@ Decode = Callable[[Sequence[int]], str]
 """Such a function returns the text of pieces."""
 
 
+@dataclass(frozen=True, slots=True)
+class DivideSource:
+    """Say how a long sentence is searched in parts, where as a whole it is too much."""
+
+    divide: Callable[[int, int], Sequence[str]]
+    """This returns a sentence, given by its number, in parts of at most so many pieces each; fewer
+    than two if it has to stay whole."""
+    encode: Callable[[Sequence[str]], list[list[int]]]
+    """This returns the pieces of texts."""
+    search: Callable[[Sequence[Sequence[int]], SearchOptions], list[list[Hypothesis]]]
+    """This searches any sources."""
+
+
 @dataclass(slots=True)
 class FaultCounts:
     """Count faults by their kinds."""
@@ -283,11 +300,13 @@ def repair(
     options: SearchOptions,
     search: SearchAgain,
     decode: Decode,
+    parts: DivideSource | None = None,
 ) -> tuple[dict[int, Repair], FaultCounts]:
     """Check what was found, and search again where it has a fault.
 
     `texts` are those of the best hypotheses. Return what became of the sentences that had a fault,
-    by their numbers; all others stay as they are. What still loops after the last round is cut.
+    by their numbers; all others stay as they are. A long sentence is searched in parts, if that is
+    possible. What still loops after the last round is cut.
     """
     counts = FaultCounts()
     repairs: dict[int, Repair] = {}
@@ -296,10 +315,20 @@ def repair(
         if (fault := check_faults(*given, hypotheses[0], texts[number], options)) is not None:
             counts.noticed[fault.kind] += 1
             repairs[number] = Repair(fault, hypotheses, texts[number], fault)
+    divided: set[int] = set()
+    if parts is not None:
+        long = [
+            number
+            for number, one in repairs.items()
+            if len(sources[number]) > LONG_SOURCE and one.fault.kind in ("looping", "length")
+        ]
+        for number, best, left in _search_in_parts(long, options, decode, parts):
+            divided.add(number)
+            repairs[number] = Repair(repairs[number].fault, [best], decode(best.ids), left)
     for round_ in range(ROUNDS):
         groups: dict[SearchOptions, list[int]] = {}
         for number, one in repairs.items():
-            if one.left is not None:
+            if one.left is not None and number not in divided:
                 changed = options_without_fault(one.left, sources[number], options, round_)
                 groups.setdefault(changed, []).append(number)
         for changed, numbers in groups.items():
@@ -310,9 +339,50 @@ def repair(
     for number, one in repairs.items():
         if one.left is None:
             counts.repaired[one.fault.kind] += 1
-        else:
+        elif number not in divided:  # or its parts have been cut
             repairs[number] = _cut(one, source_texts[number], options, decode)
     return repairs, counts
+
+
+def _search_in_parts(
+    numbers: Sequence[int], options: SearchOptions, decode: Decode, parts: DivideSource
+) -> Iterable[tuple[int, Hypothesis, Fault | None]]:
+    """Yield sentences of which parts were searched, and repaired, with the worst fault left."""
+    texts = {n: list(parts.divide(n, PART_PIECES)) for n in numbers}
+    texts = {n: several for n, several in texts.items() if len(several) > 1}
+    flat = [text for several in texts.values() for text in several]
+    if not flat:
+        return
+    single = replace(options, n_best=1)
+    sources = parts.encode(flat)
+    found = parts.search(sources, single)
+
+    def search(some: Sequence[int], changed: SearchOptions) -> list[list[Hypothesis]]:
+        return parts.search([sources[i] for i in some], changed)
+
+    said = [decode(row[0].ids) for row in found]
+    repairs, _ = repair(sources, flat, found, said, single, search, decode)
+    first = 0
+    for number, several in texts.items():
+        places = range(first, first + len(several))
+        first += len(several)
+        best = [repairs[i].found[0] if i in repairs else found[i][0] for i in places]
+        left = [one for i in places if i in repairs and (one := repairs[i].left) is not None]
+        worst = max(left, key=lambda one: one.severity, default=None)
+        yield number, _concatenate(best, options), worst
+
+
+def _concatenate(several: Sequence[Hypothesis], options: SearchOptions) -> Hypothesis:
+    """Return hypotheses as one; only the last one's end counts."""
+    ids = [id_ for one in several for id_ in one.ids]
+    log_probs = [p for one in several for p in one.log_probs[:-1]] + several[-1].log_probs[-1:]
+    log_prob = sum(one.log_prob for one in several)
+    if len(log_probs) == len(ids) + 1:
+        log_prob = sum(log_probs)
+    else:  # of a part nothing was possible
+        log_probs = []
+    score = log_prob / length_penalty(len(ids), options.length_penalty)
+    return Hypothesis(ids, score, log_prob, log_probs)
 
 
 def options_without_fault(

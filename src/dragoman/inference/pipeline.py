@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from dragoman.config import Config
 from dragoman.inference.alignment import word_alignment
 from dragoman.inference.engine import Engine
-from dragoman.inference.fault_detection import Repair, repair
+from dragoman.inference.fault_detection import DivideSource, Repair, repair
 from dragoman.inference.joining import Between, Parts, join_translations
 from dragoman.inference.translation_types import (
     DecodingSettings,
@@ -132,7 +132,8 @@ class TranslationPipeline:
         found = self._search(segments, ids, settings)
         repairs = self._repair(segments, ids, found, settings)
         for i, one in repairs.items():
-            found[i] = one.found
+            others = [other for other in found[i] if other.ids and other not in one.found]
+            found[i] = [*one.found, *others][: settings.search.n_best]
         alignments = self._align(segments, ids, found)
         translations = [
             [
@@ -170,6 +171,19 @@ class TranslationPipeline:
             asked = replace(settings, search=options)
             return self._search([segments[i] for i in numbers], [ids[i] for i in numbers], asked)
 
+        def divide(number: int, pieces: int) -> list[str]:
+            if segments[number].constrained:
+                return []
+            longest = self._tokenizer.longest_piece
+            [(texts, _)] = split_lines([segments[number].text], self.count_pieces, pieces, longest)
+            return texts
+
+        def search_parts(
+            sources: Sequence[Sequence[int]], options: SearchOptions
+        ) -> list[list[Hypothesis]]:
+            free = replace(segments[0], prefix="", must=(), must_not=())
+            return self._search([free] * len(sources), sources, replace(settings, search=options))
+
         repairs, _ = repair(
             ids,
             [one.text for one in segments],
@@ -178,6 +192,7 @@ class TranslationPipeline:
             settings.search,
             search_again,
             self._tokenizer.decode,
+            DivideSource(divide, self._tokenizer.encode_batch, search_parts),
         )
         return repairs
 
