@@ -256,7 +256,7 @@ def test_many_kinds_of_search_do_not_pile_up(
     monkeypatch.setattr(BatchedEngine, "start_batch", noted)
     service = served(threads=1)
     for extra in range(MAX_BATCHES + 8):
-        assert run(service, ["the dog"], beam=1, max_extra=extra)
+        assert run(service, ["the dog"], beam=1, max_extra=extra, raw=True)
     assert len(made) == MAX_BATCHES + 8
     assert sum(one() is not None for one in made) <= MAX_BATCHES
 

@@ -42,6 +42,12 @@ def join_translations(
     return replace(best, alternatives=tuple(others))
 
 
+def get_alternative(best: Translation, rank: int) -> Translation:
+    """Return the alternative of a rank, 0 being the best, or the last if there are fewer."""
+    ranked = (best, *best.alternatives)
+    return ranked[min(rank, len(ranked) - 1)]
+
+
 def _alternative(part: Between | Translation, rank: int) -> Between | Translation:
     if isinstance(part, Between) or not rank or not part.alternatives:
         return part

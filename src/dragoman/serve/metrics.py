@@ -43,6 +43,8 @@ class Metrics:
         self.wait = seconds("dragoman_wait_seconds", "From acceptance to the first step.")
         self.sentences = counter("dragoman_sentences", "Translated or parsed.", ("model",))
         self.tokens = counter("dragoman_tokens", "Pieces of the translations.", ("model",))
+        wrong = "Found wrong with translations, and whether it was mended."
+        self.issues = counter("dragoman_issues", wrong, ("model", "kind", "repaired"))
         self.characters = counter("dragoman_characters", "In the texts received.")
         given_up = "Given up by the client or at the deadline."
         self.abandoned = counter("dragoman_abandoned_sentences", given_up)

@@ -21,7 +21,9 @@ CPU_CHUNK: Final = 8
 """Texts of one request that the serial queue does before the next request's turn."""
 GPU_CHUNK: Final = 128
 """The same on a GPU."""
-BATCHED_OPTIONS: Final = frozenset({"beam", "n_best", "length_penalty", "max_extra"})
+BATCHED_OPTIONS: Final = frozenset(
+    {"align", "beam", "length_penalty", "lines", "max_extra", "n_best", "protect", "raw"}
+)
 """Options of searches that the batcher can do."""
 
 

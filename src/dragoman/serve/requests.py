@@ -19,7 +19,6 @@ from starlette.exceptions import HTTPException
 
 from dragoman.inference import Translation
 from dragoman.inference.documents.html import HtmlTexts
-from dragoman.inference.documents.lines import Lines
 from dragoman.serve.authentication import Authenticator
 from dragoman.serve.errors import ServiceError
 from dragoman.serve.limits import MAX_FORM_FIELDS
@@ -88,7 +87,7 @@ async def translate(
     for i, (code, _) in enumerate(languages):
         groups.setdefault(model or registry.find_pair(code, target), []).append(i)
     request.state.log_fields["models"] = [chosen.name for chosen in groups]
-    kind = HtmlTexts if html else Lines
+    kind = HtmlTexts if html else PlainTexts
     parts = [kind([texts[i] for i in members]) for members in groups.values()]
     with service.admission.admit(sum(map(len, parts))):
         translated = await asyncio.gather(
@@ -104,10 +103,28 @@ async def translate(
     return [results[i] for i in range(len(texts))]
 
 
+class PlainTexts:
+    """Hold texts without tags, which are translated as they are; see `HtmlTexts`."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self.plain, self.tagged = list(texts), list[str]()
+
+    def __len__(self) -> int:
+        """Return how many lines have words, by which requests are admitted."""
+        return sum(1 for text in self.plain for line in text.splitlines() if line.strip())
+
+    def assemble(
+        self, plain: Sequence[Translation], tagged: Sequence[Translation]
+    ) -> list[Translation]:
+        """Return the translation of each text."""
+        assert not tagged
+        return list(plain)
+
+
 async def _translate_parts(
     service: TranslationService,
     model: ServedModel,
-    parts: Lines | HtmlTexts,
+    parts: PlainTexts | HtmlTexts,
     options: dict[str, Any],
 ) -> list[Translation]:
     plain, tagged = await asyncio.gather(

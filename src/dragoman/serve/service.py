@@ -63,11 +63,11 @@ class TranslationService:
     async def translate(
         self, model: ServedModel, texts: Sequence[str], **options: Any
     ) -> list[Translation]:
-        """Translate each text, a line, as `Translator.translate` does."""
+        """Translate each text as `Translator.translate` does."""
         translator = model.translator
         if not texts:
             return []
-        options = {name: value for name, value in options.items() if _is_set(value)}
+        options = {name: value for name, value in options.items() if _is_set(name, value)}
 
         def work(some: list[str]) -> list[Translation]:
             return translator.translate(some, **options)
@@ -80,6 +80,9 @@ class TranslationService:
             found = await self._run_in_queue(model, key, texts, work)
         self.metrics.sentences.labels(model.name).inc(len(found))
         self.metrics.tokens.labels(model.name).inc(sum(len(one.tokens) for one in found))
+        for issue in (issue for one in found for issue in one.issues):
+            repaired = "yes" if issue.repaired else "no"
+            self.metrics.issues.labels(model.name, issue.kind, repaired).inc()
         return found
 
     async def parse(
@@ -144,8 +147,10 @@ class TranslationService:
         return found
 
 
-def _is_set(option: Any) -> bool:
-    """Say whether an option asks for anything."""
+def _is_set(name: str, option: Any) -> bool:
+    """Say whether an option asks for anything; protection is on unless it is switched off."""
+    if name == "protect":
+        return option is False
     return option is not None and option is not False and option not in ("", [])
 
 

@@ -28,8 +28,8 @@ def ask(service: Service, **body: Any) -> Any:
 
 def test_n_best_scores_and_tokens_are_the_translators(service: Service) -> None:
     translator = service.inner.registry.models[0].translator
-    want = translator.translate(SENTENCES[0], n_best=3, beam=5)
-    (found,) = ask(service, text=SENTENCES[0], n_best=3, beam=5)
+    want = translator.translate(SENTENCES[0], n_best=3, beam=5, raw=True)
+    (found,) = ask(service, text=SENTENCES[0], n_best=3, beam=5, raw=True)
     assert found["text"] == want.text
     assert found["score"] == pytest.approx(want.score, abs=1e-5)
     assert found["log_prob"] == pytest.approx(want.log_prob, abs=1e-5)
@@ -129,16 +129,27 @@ def events(text: str) -> list[tuple[str, dict[str, Any]]]:
 @pytest.mark.parametrize("beam", [1, 4])
 def test_tokens_come_in_order_then_the_whole(service: Service, beam: int) -> None:
     text = f"{SENTENCES[0]}\n{SENTENCES[1]}"
-    found = service.post("/v1/translate/stream", {**PAIR, "text": text, "beam": beam})
+    options = {"beam": beam, "raw": True}
+    found = service.post("/v1/translate/stream", {**PAIR, "text": text, **options})
     assert found.headers["content-type"].startswith("text/event-stream")
     *tokens, (last, whole) = events(found.text)
     assert last == "translation"
-    (want,) = ask(service, text=text, beam=beam)
-    assert whole == {key: want[key] for key in whole}
-    assert [one["token"] for _, one in tokens] == want["tokens"]
+    want = ask(service, text=SENTENCES[:2], **options)
+    assert whole["text"] == "\n".join(one["text"] for one in want)
+    assert [one["token"] for _, one in tokens] == [t for one in want for t in one["tokens"]]
     assert {kind for kind, _ in tokens} == {"token"}
     ends = {one["line"]: one["text"] for _, one in tokens}
-    assert "\n".join(ends.values()) == want["text"]
+    assert list(ends.values()) == [one["text"] for one in want]
+
+
+@pytest.mark.skipif(kernel_library.load_kernel() is None, reason="the kernel is not compiled")
+def test_a_stream_ends_with_what_is_translated_otherwise(service: Service) -> None:
+    text = f"  {SENTENCES[0]}\n\n{SENTENCES[1]} \n"
+    found = service.post("/v1/translate/stream", {**PAIR, "text": text})
+    last, whole = events(found.text)[-1]
+    assert last == "translation"
+    (want,) = ask(service, text=text)
+    assert whole["text"] == want["text"]
 
 
 def test_a_stream_is_refused_before_it_begins(served: Callable[..., Service]) -> None:
@@ -195,7 +206,8 @@ def test_an_engine_of_another_kind_is_asked_as_it_is(
     monkeypatch.setattr(models, "load_for_inference", open_other)
     service = served()
     assert service.client.get("/v1/models").json()[0]["batched"] is False
-    found = ask(service, text=SENTENCES[:20])
+    found = ask(service, text=SENTENCES[:20], raw=True)
     want = load(service.inner.registry.models[0].translator.path, device="cpu")
-    assert [one["text"] for one in found] == [o.text for o in want.translate(SENTENCES[:20])]
+    wanted = want.translate(SENTENCES[:20], raw=True)
+    assert [one["text"] for one in found] == [one.text for one in wanted]
     assert asked == [("serial_queue_0", 8), ("serial_queue_0", 8), ("serial_queue_0", 4)]

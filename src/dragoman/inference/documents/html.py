@@ -26,8 +26,8 @@ from dragoman.inference.documents.inline_tree import (
     Text,
     collapse_spaces,
 )
-from dragoman.inference.documents.lines import get_alternative
 from dragoman.inference.documents.marked_text import UnitTexts
+from dragoman.inference.joining import get_alternative
 from dragoman.inference.translation_types import Translation
 
 _TOKEN: Final = re.compile(

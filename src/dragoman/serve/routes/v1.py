@@ -13,7 +13,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.types import Receive, Scope, Send
 
 from dragoman.inference import Glossary, Translation
-from dragoman.inference.documents.lines import Lines
+from dragoman.inference.joining import Between, join_translations
+from dragoman.inference.translation_types import IssueKind
 from dragoman.serve.errors import ERROR_RESPONSES, ServiceError
 from dragoman.serve.limits import (
     MAX_ALTERNATIVE_WORDS,
@@ -57,9 +58,13 @@ class SearchBody(ModelChoice):
         None, ge=0, le=MAX_EXTRA, description="How many pieces more than the source."
     )
 
+    raw: bool = Field(
+        False, description="Each text is one sentence, and what search finds is not checked."
+    )
+
     def options(self) -> dict[str, Any]:
         """Return the options that are given, as `Translator.translate` takes them."""
-        found = self.model_dump(include={"beam", "length_penalty", "max_extra"})
+        found = self.model_dump(include={"beam", "length_penalty", "max_extra", "raw"})
         return {key: value for key, value in found.items() if value is not None}
 
 
@@ -82,8 +87,19 @@ class TranslateBody(SearchBody):
     glossary: dict[str, str] = Field(
         {}, max_length=MAX_GLOSSARY, description="Terms and their translations."
     )
-    protect: bool = Field(False, description="Keep URLs, addresses, tags and placeholders.")
+    lines: bool = Field(False, description="Each line is one sentence; none is joined or split.")
+    protect: bool = Field(
+        True, description="Keep numbers, URLs, addresses, tags, placeholders, unknown characters."
+    )
     align: bool = Field(False, description="Say which source word each word comes from.")
+
+
+class NativeIssue(BaseModel):
+    """Something that was found wrong with a translation."""
+
+    kind: IssueKind
+    detail: str
+    repaired: bool = Field(description="Whether it could be mended.")
 
 
 class NativeTranslation(BaseModel):
@@ -94,6 +110,13 @@ class NativeTranslation(BaseModel):
     log_prob: float
     tokens: list[str]
     alignment: list[tuple[int, int]] | None = None
+    confidence: float | None = Field(
+        None, description="How much of it is probably right, where the model is calibrated."
+    )
+    words: list[tuple[str, float]] | None = Field(
+        None, description="Each word with the probability that it is right."
+    )
+    issues: list[NativeIssue] | None = Field(None, description="What was found wrong with it.")
     alternatives: list[NativeTranslation] | None = None
     source: str | None = Field(None, description="The language the text is taken to be in.")
 
@@ -234,7 +257,7 @@ async def translate_texts(request: Request, body: TranslateBody) -> dict[str, An
     key = authenticate(request)
     texts = [body.text] if isinstance(body.text, str) else body.text
     options = body.options() | body.model_dump(
-        include={"n_best", "prefix", "must", "must_not", "protect", "align"}
+        include={"n_best", "prefix", "must", "must_not", "lines", "protect", "align"}
     )
     if body.glossary:
         pairs = [(term, wanted, n) for n, (term, wanted) in enumerate(body.glossary.items(), 1)]
@@ -383,6 +406,10 @@ def _to_dict(translation: Translation) -> dict[str, Any]:
     }
     if translation.alignment:
         table["alignment"] = translation.alignment
+    if translation.confidence is not None:
+        table["confidence"], table["words"] = translation.confidence, list(translation.words)
+    if translation.issues:
+        table["issues"] = [one.to_dict() for one in translation.issues]
     if translation.alternatives:
         table["alternatives"] = [_to_dict(other) for other in translation.alternatives]
     return table
@@ -414,7 +441,7 @@ class TokenStream(Response):
     ) -> None:
         super().__init__()
         del self.headers["content-length"]
-        self._service, self._model, self._lines = service, model, Lines([text])
+        self._service, self._model, self._text = service, model, text
         self._options = options
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -429,21 +456,28 @@ class TokenStream(Response):
             text = f"event: {event}\ndata: {json.dumps(data, ensure_ascii=False)}\n\n"
             await send({"type": "http.response.body", "body": text.encode(), "more_body": True})
 
-        with self._service.admission.admit(len(self._lines), on_tokens):
+        lines = self._text.splitlines(keepends=True)
+        with self._service.admission.admit(sum(1 for one in lines if one.strip()), on_tokens):
             start = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
             await send(start)
-            found: list[Translation] = []
+            found: list[Between | Translation] = []
+            number = 0
             try:
-                for number, line in enumerate(self._lines.plain):
+                for line in lines:
+                    if not line.strip():
+                        found.append(Between(line, line))
+                        continue
+                    words = line.rstrip("\r\n")
                     work = asyncio.ensure_future(
-                        self._service.translate(self._model, [line], **self._options)
+                        self._service.translate(self._model, [words], **self._options)
                     )
                     try:
                         await self._send_tokens(number, work, events, send_event)
                     finally:
                         work.cancel()
-                    found += work.result()
-                await send_event("translation", _to_dict(self._lines.assemble(found)[0]))
+                    found += [*work.result(), Between(*[line[len(words) :]] * 2)]
+                    number += 1
+                await send_event("translation", _to_dict(join_translations(self._text, found)))
             except ServiceError as error:
                 await send_event("error", {"status": error.status_code, "error": error.detail})
         await send({"type": "http.response.body", "body": b"", "more_body": False})
@@ -453,13 +487,16 @@ class TokenStream(Response):
     ) -> None:
         """Send the tokens of one line until it is done."""
         tokenizer = self._model.translator.tokenizer
-        sent: dict[int, int] = {}
+        sent: dict[int, list[int]] = {}
         work.add_done_callback(lambda _: events.put_nowait(None))
         while (event := await events.get()) is not None:
             segment, ids = event
-            for end in range(sent.get(segment, 0) + 1, len(ids) + 1):
+            before = sent.setdefault(segment, [])
+            if ids[: len(before)] != before:  # another search for the same sentence
+                continue
+            for end in range(len(before) + 1, len(ids) + 1):
                 token = tokenizer.pieces(ids[end - 1 : end])[0]
                 text = tokenizer.decode(ids[:end])
                 data = {"line": line, "segment": segment, "token": token, "text": text}
                 await send_event("token", data)
-            sent[segment] = max(sent.get(segment, 0), len(ids))
+            sent[segment] = ids
