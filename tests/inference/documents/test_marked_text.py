@@ -120,7 +120,14 @@ def pairs(alignment: str) -> list[tuple[int, int]]:
         ("Only this.<n/>", "Nur dies.", "0-0 1-1", "Nur dies.<n/>"),
         ("<n/>Only this.", "Nur dies.", "0-0 1-1", "<n/>Nur dies."),
         ("see <n/>here now", "jetzt hier sehen", "0-2 1-1 2-0", "jetzt <n/>hier sehen"),
-        # Brackets and quotes.
+        (
+            "am Rand des <a>Schwarzwaldes</a><n/>.",
+            "on the edge of the Black Forest.",
+            "0-0 1-1 1-2 2-3 3-4 3-5 3-6",
+            "on the edge of <a>the Black Forest</a><n/>.",
+        ),
+        # Brackets, quotes and signs.
+        ("um <b>3,5 %</b> zu", "by 3.5%.", "0-0 1-1 2-1 3-1", "by <b>3.5%</b>."),
         (
             "the <b>house (big)</b>.",
             "das Haus (groß).",
@@ -275,7 +282,7 @@ def test_the_translator_gets_words(text: str, sent: str) -> None:
 
 def test_no_break_spaces_come_back_between_the_same_words() -> None:
     (found,) = translate_units(
-        [Unit("es sind 10\xa0km bis B.")],
-        lambda texts, _: [Translation(texts[0], "it is 10 km to B.", 0.0, ())],
+        [Unit("es sind 1.000,5\xa0km bis B.")],
+        lambda texts, _: [Translation(texts[0], "it is 1,000.5 km to B.", 0.0, ())],
     )
-    assert found.text == "it is 10\xa0km to B."
+    assert found.text == "it is 1,000.5\xa0km to B."

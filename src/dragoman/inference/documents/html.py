@@ -220,7 +220,7 @@ class HtmlText:
             raw = _set_language(raw, self._language, xml=self._xml)
         if name in _BLOCKS or "-" in name:
             self._finish_paragraph()
-        pieces = [raw] if untouched else self._read_attributes(name, raw)
+        pieces: _Pieces = [raw] if untouched else self._read_attributes(name, raw)
         if name == "br":
             self._add_break(pieces)
         elif name in _BLOCKS or "-" in name:

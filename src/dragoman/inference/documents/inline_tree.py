@@ -211,10 +211,10 @@ def _read_text(node: Node) -> str:
 
 def _mark_formats(group: Group) -> None:
     """Give a group the usual formatting of its text, and other text groups of its own."""
-    texts = [node for node in group.children if isinstance(node, Text)]
     sizes: Counter[Hashable] = Counter()
-    for node in texts:
-        sizes[node.format] += len(node.text.strip())
+    for node in group.children:
+        if isinstance(node, Text):
+            sizes[node.format] += len(node.text.strip())
     if sizes:
         # Of those that much of the text has, the plainest, so that bold is what gets marks.
         least = max(sizes.values()) / 3

@@ -24,6 +24,7 @@ _CLOSING: Final = {")": "(", "]": "[", "}": "{", "”": "“", "»": "«", "）"
 _OPENING: Final = "([{\"'“„«"
 _PLACEHOLDER_WEIGHT: Final = 1000.0  # more than any words
 _MAX_WEIGHT: Final = 12.0
+_ENDS_CLAUSE: Final = re.compile(r"[.,;:!?…。，、；：！？]")
 Pairs = Sequence[tuple[int, int]]
 
 
@@ -350,8 +351,11 @@ class _Projection:
             start = min(start, lead + _count_punctuation(source, mark.start, -1))
         if mark.end >= parent.end and trail >= bounds[1]:
             end = trail
-        elif source[last.end : mark.end].strip():
-            end = max(end, trail - _count_punctuation(source, mark.end))
+        elif inside := source[last.end : mark.end].strip():
+            trail = max(end, trail - _count_punctuation(source, mark.end))
+            if not _ENDS_CLAUSE.search(inside):  # a sign of percent, a bracket
+                trail = end + len(_ENDS_CLAUSE.split(target[end:trail])[0])
+            end = trail
         else:
             while end < trail and self._closes_inside(start, end):
                 end += 1
@@ -427,14 +431,14 @@ class _Projection:
         if gap and not any(map(str.isspace, gap)) and SENTENCE_END.match(gap + " "):
             place = self._find_sentence_end(mark.start)
         if place is None and not any(map(str.isspace, gap)):
-            t = self._aligned.find_best(before)
-            if t is not None:
-                place = self._targets[t].end
+            run = self._aligned.find_run(before)
+            if run:
+                place = self._targets[run[-1]].end
                 place += _count_punctuation(self._target, place) if gap else 0
         if place is None and following < len(sources):
-            t = self._aligned.find_best(following)
-            if t is not None:
-                place = self._targets[t].start
+            run = self._aligned.find_run(following)
+            if run:
+                place = self._targets[run[0]].start
                 if source[mark.end : sources[following].start].strip():
                     place -= _count_punctuation(self._target, place, -1)
         if place is None:
@@ -598,8 +602,30 @@ def _to_send(unit: Unit) -> str:
 def _to_unit(unit: Unit, translation: Translation) -> Unit:
     """Return a translation with a unit's outer white space, no-break spaces and marks."""
     text = unit.text
-    body = translation.text.strip()
-    for before, after in re.findall(r"(\S+)\xa0(?=(\S+))", text):
-        body = body.replace(f"{before} {after}", f"{before}\xa0{after}")
+    body = _restore_no_break_spaces(text, translation.text.strip())
     start, end = len(text) - len(text.lstrip()), len(text.rstrip())
     return project_marks(unit, text[:start] + body + text[end:], translation.alignment)
+
+
+def _restore_no_break_spaces(source: str, text: str) -> str:
+    """Return a translation with no-break spaces between words that have one in the source."""
+    if "\xa0" not in source:
+        return text
+    wanted = {
+        (_compare(before), _compare(after))
+        for before, after in re.findall(r"([^\s]+)\xa0(?=([^\s]+))", source)
+    }
+    return re.sub(
+        r"(\S+) (?=(\S+))",
+        lambda match: (
+            f"{match[1]}\xa0"
+            if (_compare(match[1]), _compare(match[2])) in wanted
+            else match.group()
+        ),
+        text,
+    )
+
+
+def _compare(word: str) -> str:
+    """Return a word without punctuation; numbers are written otherwise in other languages."""
+    return re.sub(r"\W", "", word) or word

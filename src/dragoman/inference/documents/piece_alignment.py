@@ -157,9 +157,18 @@ class PieceAlignment:
         for s, t in equal:
             self.links[t] = {s: 1.0}
 
-    def find_best(self, s: int) -> int | None:
-        """Return the target piece that comes most from a source piece."""
-        return max(self.places[s], key=lambda one: (one[0], -one[1]))[1] if self.places[s] else None
+    def find_run(self, s: int) -> range:
+        """Return the target pieces in a row that come most from a source piece."""
+        best, found = 0.0, range(0)
+        weight, start, last = 0.0, 0, -2
+        for share, t in self.places[s]:
+            if t != last + 1:
+                weight, start = 0.0, t
+            weight += share * sqrt(self.target[t].end - self.target[t].start)
+            last = t
+            if weight > best:
+                best, found = weight, range(start, t + 1)
+        return found
 
 
 def _by_word(pieces: Sequence[Piece]) -> dict[int, list[int]]:
