@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 LIKE_A_FILE: Final = re.compile(r"\S*(?:[/\\]\S*|\w\.\w{1,5})")
 """A word that looks like the name of a file: it has a slash or an extension."""
+JUDGED_CHARACTERS: Final = 2000
+"""So much of an input is enough to tell its language."""
 LINES_OF_A_BLOCK: Final = 200
 """Lines that no blank line divides are translated so many at a time."""
 
@@ -433,7 +435,9 @@ class Findings:
         self._counts: Counter[tuple[str, bool]] = Counter()
         self._details: list[dict[str, Any]] = []
         self._texts = self._flagged = 0
-        self._foreign: set[str] = set()
+        self._unjudged: dict[str, str] = {}
+        """This is the beginning of each input whose language has not been judged yet."""
+        self._judged: set[str] = set()
 
     def add(self, found: Translation, line: int | None = None, where: Path | None = None) -> None:
         """Note a translation that began on this line of the input, or stood in this file."""
@@ -443,9 +447,11 @@ class Findings:
             self._counts[issue.kind, issue.repaired] += 1
             if self._report is not None:
                 self._details.append({"where": place, **issue.to_dict()})
-            if issue.kind == "language" and issue.detail not in self._foreign:
-                self._foreign.add(issue.detail)
-                print_message(f"{place}: {self._describe_language(issue.detail)}")
+        name = "" if where is None else f"{where}: "
+        if self._languages and name not in self._judged:
+            self._unjudged[name] = f"{self._unjudged.get(name, '')}{found.source}\n"
+            if len(self._unjudged[name]) >= JUDGED_CHARACTERS:
+                self._judge_language(name)
         if self.flag(found):
             self._flagged += 1
             print_message(f"{place}: confidence {found.confidence:.2f}: {_shorten(found.text)}")
@@ -458,6 +464,9 @@ class Findings:
 
     def finish(self) -> None:
         """Write the report, and say what could not be mended."""
+        sys.stdout.flush()  # judging a language takes a moment
+        for name in list(self._unjudged):
+            self._judge_language(name)
         lost = self._counts["item", False]
         if lost:
             some = "1 number or other item" if lost == 1 else f"{lost:,} numbers or other items"
@@ -484,11 +493,19 @@ class Findings:
             with _open_output(self._report) as file:
                 file.write(text + "\n")
 
-    def _describe_language(self, code: str) -> str:
+    def _judge_language(self, name: str) -> None:
+        """Say once for each input that it is in another language than the model translates from."""
         from dragoman.text.languages import language_name
+        from dragoman.text.wrong_language import find_other_language
 
-        expected = f", and the model translates from {language_name(self._languages[0])}"
-        return f"this seems to be {language_name(code)}{expected if self._languages else ''}"
+        self._judged.add(name)
+        other = find_other_language(self._unjudged.pop(name), self._languages[0])
+        if other is not None:
+            self._counts["language", False] += 1
+            print_message(
+                f"{name}this seems to be {language_name(other)}, and the model translates from "
+                f"{language_name(self._languages[0])}"
+            )
 
 
 def _shorten(text: str) -> str:

@@ -9,6 +9,7 @@ import asyncio
 import json
 import typing
 from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from fastapi import Request, Response
@@ -19,12 +20,14 @@ from starlette.exceptions import HTTPException
 
 from dragoman.inference import Translation
 from dragoman.inference.documents.html import HtmlTexts
+from dragoman.inference.translation_types import Issue
 from dragoman.serve.authentication import Authenticator
 from dragoman.serve.errors import ServiceError
 from dragoman.serve.limits import MAX_FORM_FIELDS
 from dragoman.serve.models import ServedModel
 from dragoman.serve.service import TranslationService
 from dragoman.text.languages import detect_languages
+from dragoman.text.wrong_language import find_other_language
 
 
 def get_service(request: Request) -> TranslationService:
@@ -49,6 +52,11 @@ class TranslatedText(NamedTuple):
     source: str
     confidence: float
     """How probable this language is; 1 if the request names it."""
+
+    def with_issue(self, issue: Issue) -> TranslatedText:
+        """Return this with one more thing that is wrong with the translation."""
+        issues = (*self.translation.issues, issue)
+        return self._replace(translation=replace(self.translation, issues=issues))
 
 
 def check_size(request: Request, texts: Sequence[str]) -> None:
@@ -100,6 +108,13 @@ async def translate(
     for members, translations in zip(groups.values(), translated, strict=True):
         for i, translation in zip(members, translations, strict=True):
             results[i] = TranslatedText(translation, *languages[i])
+    if source is not None:
+        foreign = await asyncio.to_thread(
+            lambda: [find_other_language(text, source) for text in texts]
+        )
+        for i, other in enumerate(foreign):
+            if other is not None:
+                results[i] = results[i].with_issue(Issue("language", other))
     return [results[i] for i in range(len(texts))]
 
 

@@ -9,6 +9,7 @@ const TEXTS = {
     "language": "Language", "theme": "Colours", "theme.light": "Light", "theme.auto": "Auto", "theme.dark": "Dark",
     "unreachable": "The service does not answer.", "key": "API key", "use": "Use it", "model": "Model",
     "type": "Type a sentence", "source": "Text to translate", "target": "Translation", "target.hint": "The translation appears here as you type.", "example": "Try an example",
+    "confidence": "right with a probability of {share}", "issue.language": "This seems to be {language}.", "issue.item": "“{item}” may not have come through.", "issue.doubtful": "A part of this could not be translated well.",
     "alternatives": "Other translations", "score": "log-probability / length penalty", "end": "(end)",
     "glossary": "Glossary", "glossary.hint": "house = Gebäude", "glossary.how": "One term a line: how it is written, =, how it must be translated.",
     "sentence": "Sentence", "sentence.none": "Type a sentence to look at.", "look": "Look",
@@ -49,6 +50,7 @@ const TEXTS = {
     "language": "언어", "theme": "색", "theme.light": "밝게", "theme.auto": "자동", "theme.dark": "어둡게",
     "unreachable": "서버가 응답하지 않습니다.", "key": "API 키", "use": "사용", "model": "모델",
     "type": "문장을 입력하세요", "source": "번역할 글", "target": "번역", "target.hint": "입력하는 대로 여기에 번역이 나타납니다.", "example": "예문 넣기",
+    "confidence": "맞을 확률 {share}", "issue.language": "{language}로 쓴 글 같습니다.", "issue.item": "“{item}”이(가) 제대로 옮겨지지 않았을 수 있습니다.", "issue.doubtful": "일부는 제대로 번역되지 않았습니다.",
     "alternatives": "다른 번역", "score": "로그 확률 / 길이 벌점", "end": "(끝)",
     "glossary": "용어집", "glossary.hint": "house = Gebäude", "glossary.how": "한 줄에 하나씩: 원문의 말, =, 번역에 쓸 말.",
     "sentence": "문장", "sentence.none": "들여다볼 문장을 입력하세요.", "look": "보기",
@@ -114,4 +116,13 @@ export function setLanguage(code) {
 export function localize(name, values) {
   const text = TEXTS[language()][name] ?? name;
   return text.replace(/\{(\w+)\}/g, (whole, key) => (values && key in values ? (typeof values[key] === "number" ? values[key].toLocaleString() : values[key]) : whole));
+}
+
+// The name of a language in the language of the page.
+export function languageName(code) {
+  try {
+    return new Intl.DisplayNames([language()], { type: "language" }).of(code);
+  } catch {
+    return code;
+  }
 }

@@ -3,10 +3,11 @@
 import { latestOnly } from "./api.js";
 import { debounce, formatFixed, h, replaceContent } from "./dom.js";
 import { formatPercent, shareBar } from "./formulas.js";
-import { localize } from "./texts.js";
+import { languageName, localize } from "./texts.js";
 
 const BEST = 4;
 const WAIT = 220;
+const UNSURE = 0.4; // a word less probable than this is marked
 
 export function translateView(root, { shared, showError, modelChoice, example }) {
   const quick = latestOnly();
@@ -21,6 +22,7 @@ export function translateView(root, { shared, showError, modelChoice, example })
   const output = h("div", { class: "output", id: "target", role: "group", "aria-label": localize("target") });
   const spoken = h("p", { class: "hidden", "aria-live": "polite" });
   const others = h("section", { class: "others", hidden: true });
+  const notes = h("div", { class: "notes", role: "status" });
   const choices = h("div", { class: "choices", role: "menu", hidden: true });
   const glossary = h("textarea", {
     id: "glossary", rows: "3", placeholder: localize("glossary.hint"), value: shared.glossary, "aria-label": localize("glossary"),
@@ -32,7 +34,7 @@ export function translateView(root, { shared, showError, modelChoice, example })
     h("div", { class: "panes" },
       h("div", { class: "pane" }, h("div", { class: "writing" }, marks, input)),
       h("div", { class: "pane reading" }, output, state, choices)),
-    spoken, others,
+    spoken, notes, others,
     h("details", { class: "glossary", open: Boolean(shared.glossary) }, h("summary", {}, localize("glossary")),
       h("p", { class: "hint" }, localize("glossary.how")), glossary));
 
@@ -99,6 +101,8 @@ export function translateView(root, { shared, showError, modelChoice, example })
     drawMarks();
     if (word !== undefined) wordAt(output, line, word)?.focus();
     const found = lines.filter((line) => line.found);
+    const wrong = [...new Set(found.flatMap((line) => (line.found.issues ?? []).map(describeIssue)).filter(Boolean))];
+    replaceContent(notes, wrong.map((text) => h("p", { class: "hint" }, text)));
     const several = found.length === 1 ? found[0].found.alternatives ?? [] : [];
     others.hidden = !several.length;
     replaceContent(others, h("h2", {}, localize("alternatives")), h("ol", {}, several.map((one) =>
@@ -108,9 +112,11 @@ export function translateView(root, { shared, showError, modelChoice, example })
 
   function words(line, l) {
     if (!line.found) return [h("br")];
-    return line.found.text.split(/\s+/).flatMap((word, w) => [
+    const sure = line.found.words ?? [];
+    return line.found.text.split(/\s+/).filter(Boolean).flatMap((word, w) => [
       h("button", {
-        type: "button", class: "word", "data-line": l, "data-word": w, "aria-haspopup": "menu",
+        type: "button", class: sure[w]?.[1] < UNSURE ? "word unsure" : "word",
+        title: sure[w] ? localize("confidence", { share: formatPercent(sure[w][1]) }) : null, "data-line": l, "data-word": w, "aria-haspopup": "menu",
         onclick: () => open(l, w),
         onmouseenter: () => light(l, w, 1), onmouseleave: dark, onfocus: () => light(l, w, 1), onblur: dark,
       }, word), " "]);
@@ -272,4 +278,12 @@ export function translateView(root, { shared, showError, modelChoice, example })
 
 function wordAt(side, line, word) {
   return side.querySelector(`[data-line="${line}"][data-word="${word}"]`);
+}
+
+// What the reader should know of something wrong with a translation; nothing if it was mended.
+function describeIssue({ kind, detail, repaired }) {
+  if (repaired) return "";
+  if (kind === "language") return localize("issue.language", { language: languageName(detail) });
+  if (kind === "item") return localize("issue.item", { item: detail });
+  return kind === "cut" ? "" : localize("issue.doubtful");
 }
