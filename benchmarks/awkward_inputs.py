@@ -250,7 +250,8 @@ def has_words(text: str) -> bool:
 def times_in_a_row(text: str) -> float:
     """Return how often the same words, or the same letters in a word, stand in a row."""
     rows: list[Repetition | None] = [find_repetition(split_tokens(text))]
-    rows += [find_repetition(word) for word in text.split() if len(word) > 3]
+    inside = [find_repetition(word) for word in text.split() if len(word) >= 8]
+    rows += [row for row in inside if row is not None and row.end - row.start >= 8]
     return max((row.times for row in rows if row is not None), default=1.0)
 
 

@@ -273,6 +273,16 @@ def test_every_kind_of_loop_is_cut(source: str, text: str, cut: str) -> None:
     assert spell(one.found[0].ids) == one.text
 
 
+def test_a_cut_leaves_as_many_pieces_as_are_asked_for() -> None:
+    text = [9] * 30
+    searches = Searches({0: [text]}, {0: [text]})
+    for least, left in ((1, 1), (20, 30)):
+        options = SearchOptions(beam=1, min_length=least)
+        given = ([[15]], ["ja"], [[made(text)]], [decode(text)], options)
+        repairs, _ = repair(*given, searches, decode)
+        assert len(repairs[0].found[0].ids) == left
+
+
 def test_what_is_broken_and_no_word_is_broken_above_all() -> None:
     """So that whoever asked knows that there is nothing to read."""
     assert kind("今天", "\ufffd\ufffd \ufffd") == "damaged"

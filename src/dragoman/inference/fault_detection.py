@@ -465,16 +465,16 @@ def _cut(one: Repair, source: str, options: SearchOptions, decode: Decode) -> Re
     if one.left.kind in ("empty", "damaged"):
         return one
     best, text = one.found[0], one.text
-    if (start := one.left.scattered_from) is not None:
-        best, text = _drop(best, text, (start, len(text)), options, decode)
+    start = one.left.scattered_from
+    span = _surplus(text, source) if start is None else (start, len(text))
     for _ in range(MAX_CUTS):
-        span = _surplus(text, source)
         if span is None:
             break
-        shorter, text = _drop(best, text, span, options, decode)
-        if len(shorter.ids) == len(best.ids):  # one piece spells all of it
-            break
-        best = shorter
+        shorter, cut = _drop(best, span, options, decode)
+        if not options.min_length <= len(shorter.ids) < len(best.ids):
+            break  # one piece spells all of it, or so much is asked for
+        best, text = shorter, cut
+        span = _surplus(text, source)
     left = DAMAGED if BROKEN in text and BROKEN not in source else one.left
     return Repair(one.fault, [best, *one.found[1:]], text, left)
 
@@ -500,11 +500,7 @@ def _surplus(text: str, source: str) -> tuple[int, int] | None:
 
 
 def _drop(
-    hypothesis: Hypothesis,
-    text: str,
-    span: tuple[int, int],
-    options: SearchOptions,
-    decode: Decode,
+    hypothesis: Hypothesis, span: tuple[int, int], options: SearchOptions, decode: Decode
 ) -> tuple[Hypothesis, str]:
     """Return a hypothesis without the pieces of a part of its text, and its text."""
     start, end = (_pieces_until(hypothesis.ids, place, decode) for place in span)
