@@ -287,13 +287,16 @@ def test_no_command_at_all_gives_help(command: Command) -> None:
         ("train a b --set training.step=5", "dragoman: --set: there is no setting 'training.step'"),
         ("train a b --preset smal", "dragoman: there is no preset 'smal'; did you mean 'small'?\n"),
         ("train", "dragoman: nothing to train on; name two aligned files, as in: dragoman train "),
-        ("train a b --resume c", "dragoman: --resume RUN takes --set, --steps or --epochs and no "),
+        ("train a b --resume c", "dragoman: --resume RUN takes only --set, --steps and --epochs; "),
         (
             "evaluate m",
-            "dragoman: --reference is needed: the file of correct translations, or trees\n",
+            "dragoman: --reference is missing: name the file of correct translations, or trees\n",
         ),
-        ("evaluate --reference r", "dragoman: give a model, or --hypotheses with translations, "),
-        ("evaluate m --reference r", "dragoman: --source is needed: the file to translate\n"),
+        (
+            "evaluate --reference r",
+            "dragoman: give either a model or --hypotheses with translations",
+        ),
+        ("evaluate m --reference r", "dragoman: --source is missing: name the file to translate\n"),
         ("demo --language xx", "dragoman: the phrasebook has no language 'xx'; choose from de, ko"),
     ],
 )
@@ -423,7 +426,7 @@ def test_a_tokeniser_is_trained_and_turns_lines_into_pieces_and_back(
     bad = command("tokenizer", "decode", out, stdin=b"5 6\nhello\n")
     assert (bad.status, bad.err) == (
         2,
-        "dragoman: standard input, line 2: not ids; give what encode --ids printed\n",
+        "dragoman: standard input, line 2: these are not ids; give what encode --ids printed\n",
     )
 
 
@@ -641,7 +644,7 @@ def test_translations_are_evaluated_and_compared_with_files_and_models(
     text = good(command("evaluate", trained, *source, *reference, "--against", trained / "model"))
     assert re.search(r"^BLEU\|.*, \+0\.00 .*p = 1\.0", text, re.M)
     refused = command("evaluate", *right, "--against", trained)
-    assert refused.err == "dragoman: --source is needed: the file to translate\n"
+    assert refused.err == "dragoman: --source is missing: name the file to translate\n"
 
 
 def test_a_test_set_of_unequal_files_is_refused(

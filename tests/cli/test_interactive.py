@@ -47,7 +47,7 @@ def test_n_gives_so_many_translations(translator: Translator) -> None:
     found = translator.translate("the red dog", n_best=3)
     wanted = [f"{one.score:8.4f}  {one.text}" for one in (found, *found.alternatives)]
     assert answer.split("\n") == wanted
-    assert session.answer(":n 1") == "1 translations of each line"
+    assert session.answer(":n 1") == "1 translation of each line"
     assert session.answer("the red dog") == translator.translate("the red dog").text
 
 
@@ -212,7 +212,7 @@ def test_in_a_terminal(terminal: Terminal, translator: Translator, tmp_path: Pat
     terminal.type("not this\x03")  # Ctrl-C clears the line
     terminal.wait_for("> $")
     terminal.type(":nonsense\n")  # an error does not end it
-    terminal.wait_for("there is no such command")
+    terminal.wait_for("no such command")
     terminal.wait_for("> $")
     terminal.type(":n 2\n")
     terminal.wait_for("2 translations")

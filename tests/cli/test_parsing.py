@@ -368,7 +368,7 @@ def test_an_ensemble_of_parsers_is_scored(
     found = good(command("parse", run, *both, "--tokenized", stdin=text.encode()))
     assert out.read_text(encoding="utf-8") == found
     alone = ["--with", run, "--hypotheses", out, *options[:4]]
-    assert "give that as well" in refusal(command("evaluate", *alone))
+    assert "name the first model, too" in refusal(command("evaluate", *alone))
 
 
 def test_a_parser_is_scored_as_validation_scored_it(
@@ -479,11 +479,11 @@ def test_info_tells_of_a_parser(run: Path, command: Command) -> None:
         ("train BROKEN --task parsing --out OUT", "there are no trees to take actions from; give"),
         ("train TREES --task parsing --valid NO --out OUT", "NO: no such file"),
         ("prepare EMPTY --task parsing --out OUT", "there are no trees to take actions from; give"),
-        ("evaluate RUN --task parsing", "--reference is needed"),
+        ("evaluate RUN --task parsing", "--reference is missing"),
         ("evaluate RUN --task parsing --reference NO", "NO: no such file"),
-        ("evaluate --task parsing --reference TREES", "give a model, or --hypotheses"),
+        ("evaluate --task parsing --reference TREES", "give either a model or --hypotheses"),
         ("evaluate --task parsing --reference TREES --hypotheses TEST", "there are 200 gold trees"),
-        ("evaluate RUN --task tagging --reference TREES", "--task tagging: there are translation"),
+        ("evaluate RUN --task tagging --reference TREES", "--task tagging: choose translation"),
         ("evaluate RUN --task parsing --reference EMPTY", "there is nothing to score: there are"),
     ],
 )

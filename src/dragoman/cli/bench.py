@@ -10,6 +10,7 @@ import typer
 from dragoman.cli.console import print_message, print_result, read_config
 from dragoman.cli.options import Json, Model, Preset, Set
 from dragoman.errors import ConfigError, ModelError
+from dragoman.messages import counted
 
 
 def bench_train(
@@ -18,7 +19,7 @@ def bench_train(
     against: Annotated[
         bool, typer.Option("--against", help="Compare with Marian and nn.Transformer.")
     ] = False,
-    steps: Annotated[int | None, typer.Option(min=1, help="Steps of a round.")] = None,
+    steps: Annotated[int | None, typer.Option(min=1, help="Steps in each round.")] = None,
     as_json: Json = False,
 ) -> None:
     """Time training steps on made-up sentences.
@@ -34,31 +35,32 @@ def bench_train(
 
 def bench_translate(
     model: Model,
-    source: Annotated[Path, typer.Option(help="Sentences to translate, one a line.")],
+    source: Annotated[Path, typer.Option(help="Sentences to translate, one per line.")],
     reference: Annotated[Path | None, typer.Option(help="Their translations, for BLEU.")] = None,
     against: Annotated[
         str, typer.Option(metavar="NAMES", help="ctranslate2, ctranslate2-float32, huggingface.")
     ] = "",
     beam: Annotated[
-        list[int] | None, typer.Option(min=1, help="May be given again; default: 1 and 4.")
+        list[int] | None,
+        typer.Option(min=1, help="Hypotheses kept; can be repeated. Default: 1 and 4."),
     ] = None,
     sentences: Annotated[
-        int | None, typer.Option(min=1, help="Only so many, evenly from all.")
+        int | None, typer.Option(min=1, help="Use only this many, spread evenly over the file.")
     ] = None,
-    rounds: Annotated[int, typer.Option(min=1, help="Of every system, in turn.")] = 3,
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds for each system, taken in turn.")] = 3,
     alone: Annotated[
         int, typer.Option(min=0, help="Sentences translated one by one, for latency.")
     ] = 50,
     threads: Annotated[int | None, typer.Option(min=1, help="Default: all cores.")] = None,
     out: Annotated[
-        Path | None, typer.Option(help="Keep converted models here; default: they are removed.")
+        Path | None, typer.Option(help="Keep converted models here; by default they are removed.")
     ] = None,
     shortlist: Annotated[
-        bool, typer.Option("--shortlist", help="With the model's shortlist too, and without.")
+        bool, typer.Option("--shortlist", help="Measure with the model's shortlist, too.")
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Time translation on a CPU, in int8 and float32, and others with the same model.
+    """Time translation on a CPU, in int8 and float32, and other systems with the same model.
 
     Speed, latency, memory, time to load, size and BLEU of each; docs/bench.md.
     """
@@ -82,12 +84,12 @@ def bench_translate(
     systems = [*DRAGOMAN_SYSTEMS, *parse_systems(against)]
     available = available_cores()
     if threads is not None and threads > available:
-        raise ConfigError(f"--threads {threads}: there are {available} cores")
+        raise ConfigError(f"--threads {threads}: this machine has {counted(available, 'core')}")
     load = load_average()
     if load is not None and load > BUSY_LOAD * available:
         print_message(
-            f"the load average is {load:.1f} on {available} cores: other processes are running, "
-            "and times will suffer; CPU ms/token suffers less"
+            f"the load average is {load:.1f} on {counted(available, 'core')}: other processes are "
+            "running, so times are less reliable; CPU ms/token is affected less"
         )
     from dragoman.inference.cpu.shortlist import read_shortlist
     from dragoman.interop.export import PACKAGES, check_exportable, require_packages
@@ -95,7 +97,7 @@ def bench_translate(
 
     loaded = load_model(model)
     if loaded.config.data.task != "translation":
-        raise ModelError(f"{model}: a parser; this benchmark is of translation")
+        raise ModelError(f"{model} is a parser; this benchmark measures translation")
     for system in systems:
         if system.export is not None:
             check_exportable(loaded.config, system.export)

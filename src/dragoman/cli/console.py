@@ -70,7 +70,7 @@ def load_translator(
     from dragoman.inference import load
 
     if precision not in ("auto", "int8", "float32"):
-        raise ConfigError(f"--precision {precision}: there are auto, int8 and float32")
+        raise ConfigError(f"--precision {precision}: choose auto, int8 or float32")
     translator = load(path, *others, device=device, precision=precision, draft=draft)
     translator.warn = print_message
     return translator

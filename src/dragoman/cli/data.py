@@ -47,7 +47,9 @@ def prepare(
     tokenizer: Annotated[
         Path | None, typer.Option(help="Use the tokeniser in this directory.")
     ] = None,
-    workers: Annotated[int | None, typer.Option(help="Processes; default: a core each.")] = None,
+    workers: Annotated[
+        int | None, typer.Option(help="Number of processes; default: one per core.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Clean and encode a corpus once.
@@ -77,13 +79,14 @@ def doctor(
     files: Files,
     valid: Valid = None,
     test: Annotated[
-        list[Path] | None, typer.Option(metavar="FILES", help="Test pairs, to find overlaps.")
+        list[Path] | None,
+        typer.Option(metavar="FILES", help="Test pairs, to find those that are in training, too."),
     ] = None,
     add: Add = None,
     preset: Annotated[
         str | None,
         typer.Option(
-            help="The preset to train with, or a .toml file; default: the one for so many pairs.",
+            help="The preset to train with, or a .toml file; default: by the number of pairs.",
             autocompletion=complete_preset,
         ),
     ] = None,
@@ -138,7 +141,9 @@ def tokenizer_train(
     from dragoman.system.atomic_files import atomic_directory
 
     config = read_config(preset, set_, languages, files)
-    refuse_parsing(config, "a parser's pieces are learned by dragoman prepare, with its actions")
+    refuse_parsing(
+        config, "a parser's tokeniser is learned by dragoman prepare, together with its actions"
+    )
     pairs = open_corpus(files, config.data, add or ())
     learned = learn_tokenizer(pairs, config, print_message)
     with atomic_directory(out) as directory:
@@ -148,10 +153,12 @@ def tokenizer_train(
 
 @tokenizer_app.command("encode")
 def tokenizer_encode(
-    directory: Annotated[Path, typer.Argument(help="A tokeniser, model or prepared directory.")],
+    directory: Annotated[
+        Path, typer.Argument(help="The directory of a tokeniser, a model or a prepared corpus.")
+    ],
     ids: Annotated[bool, typer.Option("--ids", help="Print ids instead of pieces.")] = False,
 ) -> None:
-    """Cut the lines of stdin into pieces."""
+    """Split the lines of stdin into pieces."""
     from dragoman.data.readers.parallel import open_text
     from dragoman.trees.tree_tokenizer import load_tokenizer
 
@@ -163,7 +170,9 @@ def tokenizer_encode(
 
 @tokenizer_app.command("decode")
 def tokenizer_decode(
-    directory: Annotated[Path, typer.Argument(help="A tokeniser, model or prepared directory.")],
+    directory: Annotated[
+        Path, typer.Argument(help="The directory of a tokeniser, a model or a prepared corpus.")
+    ],
 ) -> None:
     """Join the ids on the lines of stdin into text."""
     from dragoman.data.readers.parallel import open_text
@@ -175,5 +184,5 @@ def tokenizer_decode(
             print_result(tokenizer.decode(int(word) for word in line.split()))
         except ValueError:
             raise DataError(
-                f"standard input, line {number}: not ids; give what encode --ids printed"
+                f"standard input, line {number}: these are not ids; give what encode --ids printed"
             ) from None

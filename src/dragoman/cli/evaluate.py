@@ -15,43 +15,54 @@ from dragoman.errors import ConfigError, DataError
 
 def evaluate(
     model: Annotated[
-        Path | None, typer.Argument(help="A model directory, or a run's; or use --hypotheses.")
+        Path | None, typer.Argument(help="A model or run directory; or use --hypotheses.")
     ] = None,
     with_: With = None,
-    source: Annotated[Path | None, typer.Option(help="Source lines.")] = None,
-    reference: Annotated[Path | None, typer.Option(help="Reference lines.")] = None,
-    hypotheses: Annotated[Path | None, typer.Option(help="Translations to score instead.")] = None,
+    source: Annotated[
+        Path | None, typer.Option(help="The source file, one sentence per line.")
+    ] = None,
+    reference: Annotated[
+        Path | None, typer.Option(help="The file of correct translations.")
+    ] = None,
+    hypotheses: Annotated[
+        Path | None, typer.Option(help="Score this file instead of a model.")
+    ] = None,
     against: Annotated[
         Path | None, typer.Option(help="A model or a file of translations to compare with.")
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Write the translations here.")] = None,
     beam: Annotated[int | None, typer.Option(help="Hypotheses kept; 1 is greedy.")] = None,
-    length_penalty: Annotated[float | None, typer.Option(help="GNMT's α.")] = None,
+    length_penalty: Annotated[
+        float | None, typer.Option(help="α of GNMT's length penalty.")
+    ] = None,
     lowercase: Annotated[bool, typer.Option("--lowercase", help="Ignore case.")] = False,
     tokenize: Annotated[str | None, typer.Option(help="A tokeniser of sacreBLEU.")] = None,
     task: Annotated[
         str,
-        typer.Option("--task", metavar="TASK", help="translation, or parsing: files are trees."),
+        typer.Option(
+            "--task", metavar="TASK", help="translation, or parsing if the files are trees."
+        ),
     ] = "translation",
     evalb: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Of trees: EVALB's parameter file.")
+        Path | None, typer.Option(metavar="FILE", help="EVALB's parameter file, for trees.")
     ] = None,
     device: Device = "auto",
     as_json: Json = False,
 ) -> None:
-    """Score a model: BLEU, chrF and TER with sacreBLEU's signatures, and perplexity.
+    """Score a translator, a parser, or translations.
 
-    With --task parsing: precision, recall and F1 of labelled brackets by EVALB's rules.
+    Translations get BLEU, chrF and TER with sacreBLEU's signatures, and perplexity; trees, with
+    --task parsing, precision, recall and F1 of labelled brackets by EVALB's rules.
     """
     from dragoman.evaluation.evaluate import evaluate as measure
     from dragoman.system.atomic_files import atomic_write
 
     if reference is None:
-        raise ConfigError("--reference is needed: the file of correct translations, or trees")
+        raise ConfigError("--reference is missing: name the file of correct translations, or trees")
     if (model is None) == (hypotheses is None):
-        raise ConfigError("give a model, or --hypotheses with translations, and not both")
+        raise ConfigError("give either a model or --hypotheses with translations")
     if model is None and with_:
-        raise ConfigError("--with adds models to a first one; give that as well")
+        raise ConfigError("--with adds models to an ensemble; name the first model, too")
     models = [model, *(with_ or ())] if model is not None else []
     if task == "parsing":
         given = {"source": source, "against": against, "tokenize": tokenize, "lowercase": lowercase}
@@ -71,11 +82,11 @@ def evaluate(
         )
         return
     if task != "translation":
-        raise ConfigError(f"--task {task}: there are translation and parsing")
+        raise ConfigError(f"--task {task}: choose translation or parsing")
     if evalb is not None:
         raise ConfigError("--evalb applies to trees; add --task parsing")
     if source is None and (model is not None or (against is not None and against.is_dir())):
-        raise ConfigError("--source is needed: the file to translate")
+        raise ConfigError("--source is missing: name the file to translate")
     found = measure(
         load_translator(*models, device=device)
         if models

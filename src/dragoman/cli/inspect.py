@@ -14,15 +14,16 @@ from dragoman.errors import ConfigError
 
 def inspect(
     model: Model,
-    sentence: Annotated[str, typer.Argument(help="A sentence.")],
+    sentence: Annotated[str, typer.Argument(help="The sentence to inspect.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="The page to write, an .html file.")],
     translation: Annotated[
-        str | None, typer.Option(help="What it is translated to; default: the model's own.")
+        str | None, typer.Option(help="Its translation; default: the model's own.")
     ] = None,
     device: Device = "auto",
 ) -> None:
-    """Write a page that shows attention, the search and the numbers of one sentence.
+    """Write a page that shows how a sentence is translated.
 
+    It has the attention, the search and the model's numbers.
     The page is one file and needs nothing else: any browser opens it, without a network.
     """
     if out.suffix.lower() not in (".html", ".htm"):
@@ -35,9 +36,11 @@ def inspect(
 
 def plot(
     runs: Annotated[list[Path], typer.Argument(help="One run, or several to compare.")],
-    out: Annotated[Path | None, typer.Option(help="Default: curves.png in the run.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="The picture to write; default: curves.png in the run.")
+    ] = None,
 ) -> None:
-    """Draw the curves of a run: loss, BLEU or F1, learning rate, speed."""
+    """Draw the curves of a run: loss, scores, speed."""
     from dragoman.inspection.training_curves import draw_curves
 
     print_result(str(draw_curves(runs if len(runs) > 1 else runs[0], out)))

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from dragoman.errors import ConfigError, DragomanError
+from dragoman.messages import counted
 
 if TYPE_CHECKING:
     from dragoman.inference import Translation, Translator
@@ -17,11 +18,11 @@ if TYPE_CHECKING:
 HISTORY_LINES: Final = 1000
 HELP: Final = """\
 a line       is translated
-:n 5         so many translations of each line
-:align       show which word comes from which, or no longer
-:beam 4      hypotheses kept by the search
-:help        this
-:quit        leave, as Ctrl-D does; Ctrl-C clears the line or stops a translation"""
+:n 5         show 5 translations of each line
+:align       show which word comes from which, or stop showing it
+:beam 4      let the search keep 4 hypotheses
+:help        show this
+:quit        leave, like Ctrl-D; Ctrl-C clears the line or stops a translation"""
 
 
 class Session:
@@ -48,26 +49,27 @@ class Session:
             case "h" | "help":
                 return HELP
             case "n":
-                return self._number("n_best", ":n", value, "translations of each line")
+                return f"{counted(self._set('n_best', ':n', value), 'translation')} of each line"
             case "beam":
-                return self._number("beam", ":beam", value, "hypotheses kept")
+                count = self._set("beam", ":beam", value)
+                return f"{counted(count, 'hypothesis', 'hypotheses')} kept by the search"
             case "align":
                 return self._align()
-        raise ConfigError(f":{name}: there is no such command; :help lists them")
+        raise ConfigError(f":{name}: no such command; :help lists them")
 
-    def _number(self, option: str, word: str, value: str, what: str) -> str:
+    def _set(self, option: str, word: str, value: str) -> int:
         if not (value.strip().isascii() and value.strip().isdigit() and 1 <= int(value) <= 100):
             raise ConfigError(f"{word} takes a number from 1 to 100, as in {word} 4")
         self._options[option] = int(value)
         beam, n_best = self._options.get("beam"), self._options.get("n_best") or 1
         if beam is not None and beam < n_best:
             self._options["n_best" if option == "beam" else "beam"] = int(value)
-        return f"{int(value)} {what}"
+        return int(value)
 
     def _align(self) -> str:
         if not self._translator.aligns:
             raise ConfigError(
-                "this model has no attention to its source, so there are no alignments"
+                "this model has no attention to its source, so it cannot show alignments"
             )
         self._options["align"] = on = not self._options.get("align")
         return "alignments are shown" if on else "alignments are no longer shown"

@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 
 
 def info(
-    path: Annotated[Path, typer.Argument(help="A model, a run or a prepared directory.")],
+    path: Annotated[
+        Path, typer.Argument(help="The directory of a model, a run or a prepared corpus.")
+    ],
     as_json: Json = False,
 ) -> None:
     """Say what a directory holds.
@@ -102,7 +104,7 @@ def _describe_corpus(path: Path) -> dict[str, Any]:
 
     prepared = Prepared.open(path)
     if len(prepared.train) == 0:
-        raise ModelError(f"{path}: holds no pairs")
+        raise ModelError(f"{path}: contains no pairs")
     first, *rest = prepared.lines()
     facts: dict[str, Any] = {"kind": "prepared corpus", "cleaning": first}
     for line in rest:
@@ -113,7 +115,10 @@ def _describe_corpus(path: Path) -> dict[str, Any]:
 
 
 def quantize(model: Model) -> None:
-    """Round a model's weights to int8, once, so that a CPU loads and translates sooner."""
+    """Round a model's weights to int8 once.
+
+    On a CPU it then loads faster.
+    """
     from dragoman.inference.cpu import write_int8_file as write
     from dragoman.model_directory import open_model
 
@@ -127,20 +132,23 @@ def shortlist(
     model: Model,
     files: Annotated[
         list[Path],
-        typer.Argument(help="Its training pairs: aligned files, or what dragoman prepare made."),
+        typer.Argument(
+            help="Its training pairs: aligned files, or a directory that dragoman prepare made."
+        ),
     ],
     common: Annotated[
-        int, typer.Option(min=1, help="Pieces that every sentence may use, the most frequent.")
+        int, typer.Option(min=1, help="The most frequent pieces, which every sentence may use.")
     ] = 4096,
-    most: Annotated[int, typer.Option(min=0, help="More for each piece of a source.")] = 50,
-    sentences: Annotated[
-        int, typer.Option(min=1, help="Validation sentences it is tried on.")
-    ] = 500,
+    most: Annotated[
+        int, typer.Option(min=0, help="Further pieces for each piece of a source.")
+    ] = 50,
+    sentences: Annotated[int, typer.Option(min=1, help="Validation sentences to try it on.")] = 500,
     as_json: Json = False,
 ) -> None:
-    """List the pieces a translation may need by those of its source, for faster decoding.
+    """List the pieces that translations may need.
 
-    What that changes is tried and said; dragoman translate --shortlist uses it. docs/engine.md.
+    They depend on the pieces of the source, and make decoding faster.
+    The effect is measured and printed; dragoman translate --shortlist uses it. See docs/engine.md.
     """
     from dragoman.inference.cpu.shortlist import write_shortlist
     from dragoman.inference.shortlist_training import (
@@ -154,7 +162,7 @@ def shortlist(
     check_supports_shortlist(loaded)
     with progress_counter() as progress, _open_or_prepare(loaded, files, progress) as data:
         if not len(data.valid):
-            raise DataError(f"{data.path}: has no validation pairs to try a shortlist on")
+            raise DataError(f"{data.path}: contains no validation pairs to try a shortlist on")
         made = make_shortlist(loaded, data, common=common, most=most, progress=progress)
         figures = [
             _figures(one, loaded)
@@ -172,7 +180,7 @@ def shortlist(
     for one in figures:
         name = "greedy" if one["beam"] == 1 else f"beam {one['beam']}"
         print_result(
-            f"{name}: of {one['sentences']:,} translations {one['changed']:,} change, BLEU "
+            f"{name}: {one['changed']:,} of {one['sentences']:,} translations change, BLEU "
             f"{one['BLEU']:.2f} to {one['BLEU with it']:.2f}, {one['speed']:.2f} times as fast"
         )
 
@@ -211,17 +219,20 @@ def _figures(one: ShortlistComparison, loaded: LoadedModel) -> dict[str, Any]:
 
 def export(
     model: Annotated[
-        str, typer.Argument(help="A model directory, or a run's; without DIR also a preset.")
+        str, typer.Argument(help="A model or run directory; without DIR, also a preset.")
     ],
     directory: Annotated[
-        Path | None, typer.Argument(metavar="[DIR]", help="Where to; not there, or empty.")
+        Path | None,
+        typer.Argument(
+            metavar="[DIR]", help="The directory to make; if it exists, it must be empty."
+        ),
     ] = None,
     to: Annotated[str, typer.Option(help="huggingface, ctranslate2 or onnx.")] = "huggingface",
     quantization: Annotated[
-        str | None, typer.Option(help="Of ctranslate2: int8, float16 and others.")
+        str | None, typer.Option(help="For ctranslate2: int8, float16 and others.")
     ] = None,
     sample: Annotated[
-        list[Path] | None, typer.Option(metavar="FILE", help="Sentences to compare on, too.")
+        list[Path] | None, typer.Option(metavar="FILE", help="More sentences to compare on.")
     ] = None,
 ) -> None:
     """Write a model for another runtime, and compare the two.
@@ -232,7 +243,9 @@ def export(
     from dragoman.interop.export import PACKAGES, check_exportable, require_packages
 
     if quantization is not None and to != "ctranslate2":
-        raise ConfigError(f"--quantization is for ctranslate2, not for {to}; leave it out")
+        raise ConfigError(
+            f"--quantization works only with --to ctranslate2, not {to}; leave it out"
+        )
     if directory is None:
         from dragoman.config import Config, load_preset
 
@@ -256,17 +269,18 @@ def export(
 
 def import_model(
     source: Annotated[
-        Path, typer.Argument(help="A Marian model as Hugging Face keeps it, already downloaded.")
+        Path, typer.Argument(help="A downloaded Marian model in Hugging Face's format.")
     ],
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="The model directory to make.")],
     sample: Annotated[
-        list[Path] | None, typer.Option(metavar="FILE", help="Sentences to compare on, too.")
+        list[Path] | None, typer.Option(metavar="FILE", help="More sentences to compare on.")
     ] = None,
 ) -> None:
-    """Make a model directory of a Marian model, such as those of OPUS-MT, and compare the two.
+    """Import a Marian model, such as OPUS-MT's.
 
-    Only weights are read, never code. The model translates, is evaluated and goes on training as
-    any other.
+    A model directory is made of it, and the two are compared.
+    Only weights are read, never code. The model translates, is evaluated and continues training
+    like any other.
     """
     from dragoman.interop.marian_import import import_marian
 

@@ -25,35 +25,39 @@ def complete_preset(incomplete: str) -> list[str]:
 
 Device = Annotated[str, typer.Option(help="cpu, cuda, or auto: the GPU if there is one.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Model = Annotated[Path, typer.Argument(help="A model directory, or a run's.")]
+Model = Annotated[Path, typer.Argument(help="A model or run directory.")]
 Precision = Annotated[
     str,
-    typer.Option(help="auto: int8 on a CPU, bf16 on a GPU, if the model allows; or float32, int8."),
+    typer.Option(help="auto (int8 on a CPU, bf16 on a GPU, if the model allows), float32 or int8."),
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", help="Say only what matters.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Print only warnings and results.")]
 Set = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="SECTION.KEY=VALUE", help="Change a setting; docs/config.md."),
+    typer.Option(
+        "--set", metavar="SECTION.KEY=VALUE", help="Change a setting; see docs/config.md."
+    ),
 ]
 Shortlist = Annotated[
-    bool, typer.Option("--shortlist", help="Look at likely pieces; see dragoman shortlist.")
+    bool, typer.Option("--shortlist", help="Consider likely pieces only; see dragoman shortlist.")
 ]
 Window = Annotated[
     int | None,
-    typer.Option(help="Lines read before the first is written; default: 2000, on a GPU 20000."),
+    typer.Option(help="Lines read before the first is written; default: 2000, or 20000 on a GPU."),
 ]
 
 Files = Annotated[
     list[Path],
-    typer.Argument(help="Two aligned files; or one .tsv, .jsonl or .tmx. Also .gz .bz2 .xz .zst."),
+    typer.Argument(
+        help="Two aligned files, or one .tsv, .jsonl or .tmx; all may be .gz .bz2 .xz .zst."
+    ),
 ]
 Add = Annotated[
     list[Path] | None,
-    typer.Option(metavar="FILES", help="More pairs, in the same forms; may be given again."),
+    typer.Option(metavar="FILES", help="More pairs, in the same formats; can be repeated."),
 ]
 Valid = Annotated[
     list[Path] | None,
-    typer.Option(metavar="FILES", help="Validation pairs; without them some are held out."),
+    typer.Option(metavar="FILES", help="Validation pairs; without them, some pairs are held out."),
 ]
 Preset = Annotated[
     str,
@@ -70,18 +74,24 @@ TaskPreset = Annotated[
 ]
 Task = Annotated[  # named, since Typer 0.27 takes a metavar that spells the option for its name
     str | None,
-    typer.Option("--task", metavar="TASK", help="translation, or parsing: files are trees."),
+    typer.Option("--task", metavar="TASK", help="translation, or parsing if the files are trees."),
 ]
 Languages = Annotated[
     str | None,
-    typer.Option(metavar="EN,DE", help="Source and target, if the files do not tell."),
+    typer.Option(
+        metavar="EN,DE", help="Source and target language, if the files do not name them."
+    ),
 ]
 With = Annotated[
     list[Path] | None,
-    typer.Option("--with", metavar="MODEL", help="Another model of the same pieces, an ensemble."),
+    typer.Option(
+        "--with",
+        metavar="MODEL",
+        help="Another model with the same tokeniser, for an ensemble; can be repeated.",
+    ),
 ]
 Tokenized = Annotated[
-    bool, typer.Option("--tokenized", help="Words are separated by spaces already.")
+    bool, typer.Option("--tokenized", help="The words are already separated by spaces.")
 ]
 
 

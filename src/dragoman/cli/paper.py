@@ -21,9 +21,9 @@ paper_app = typer.Typer(
     help="The paper's tables and figures, measured.", no_args_is_help=True, rich_markup_mode=None
 )
 
-Out = Annotated[Path, typer.Option(help="Where results, pictures and runs are put.")]
+Out = Annotated[Path, typer.Option(help="Directory for results, pictures and runs.")]
 Data = Annotated[
-    Path | None, typer.Option(metavar="DIR", help="A corpus, as dragoman prepare makes it.")
+    Path | None, typer.Option(metavar="DIR", help="A corpus that dragoman prepare made.")
 ]
 Jobs = Annotated[int | None, typer.Option(help="Models trained at the same time.")]
 HERE = Path("runs/paper")
@@ -46,8 +46,8 @@ def _publish(out: Path, name: str, found: Any, table: Any, as_json: bool) -> Non
 @paper_app.command()
 def table1(
     out: Out = HERE,
-    longest: Annotated[int, typer.Option(help="The longest sentence.")] = 4096,
-    widest: Annotated[int, typer.Option(help="The widest layer.")] = 512,
+    longest: Annotated[int, typer.Option(help="Length of the longest sentence.")] = 4096,
+    widest: Annotated[int, typer.Option(help="Width of the widest layer.")] = 512,
     device: Device = "cpu",
     as_json: Json = False,
 ) -> None:
@@ -72,14 +72,15 @@ def table2(
     data: Data = None,
     test: Annotated[
         list[Path] | None,
-        typer.Option(metavar="SOURCE REFERENCE", help="Two files; default: the validation set."),
+        typer.Option(metavar="SOURCE REFERENCE", help="Test files; default: the validation set."),
     ] = None,
     parameters: Annotated[
-        int | None, typer.Option(help="Of each model; default: the size of the data's preset.")
+        int | None,
+        typer.Option(help="Parameters of each model; default: as many as the data's preset has."),
     ] = None,
-    steps: Annotated[int | None, typer.Option(help="Of the first round.")] = None,
+    steps: Annotated[int | None, typer.Option(help="Training steps of the first round.")] = None,
     model: Annotated[
-        list[str] | None, typer.Option(help="Only this row; may be given again.")
+        list[str] | None, typer.Option(help="Train only this row; can be repeated.")
     ] = None,
     jobs: Jobs = None,
     out: Out = HERE,
@@ -87,8 +88,8 @@ def table2(
 ) -> None:
     """Train every model on the same data, at equal parameters and at equal FLOPs.
 
-    Without --data on the phrasebook, a quarter of an hour or more on two cores. Interrupted, it is
-    continued by the same command.
+    Without --data, on the phrasebook: a quarter of an hour or more on two cores. If it is
+    interrupted, the same command continues.
     """
     from dragoman.paper import table2 as table
 
@@ -132,10 +133,13 @@ def _budget(data: Path, given: dict[str, Any]) -> dict[str, Any]:
 @paper_app.command()
 def table3(
     data: Data = None,
-    seeds: Annotated[int, typer.Option(help="Runs of each row.")] = 3,
-    steps: Annotated[int | None, typer.Option(help="Of each run; big has three times.")] = None,
+    seeds: Annotated[int, typer.Option(help="Number of runs of each row.")] = 3,
+    steps: Annotated[
+        int | None, typer.Option(help="Training steps of each run; big gets three times as many.")
+    ] = None,
     row: Annotated[
-        list[str] | None, typer.Option(help="Only these rows: A, B, C, D, E, big.")
+        list[str] | None,
+        typer.Option(help="Train only this row: A, B, C, D, E or big; can be repeated."),
     ] = None,
     jobs: Jobs = None,
     out: Out = HERE,
@@ -143,7 +147,7 @@ def table3(
 ) -> None:
     """Compare the Transformer's variations: parameters at the paper's size, scores at a smaller.
 
-    Without --data only the parameters. Interrupted, it is continued by the same command.
+    Without --data, only the parameters. If it is interrupted, the same command continues.
     """
     from dragoman.paper import table3 as table
 
@@ -171,19 +175,22 @@ def _as_json(table: TextTable) -> list[dict[str, str]]:
 @paper_app.command()
 def figures(
     model: Annotated[
-        Path | None, typer.Argument(help="A model directory, or a run's; none: formulas only.")
+        Path | None,
+        typer.Argument(help="A model or run directory; without one, only formulas are drawn."),
     ] = None,
     sentence: Annotated[
-        str | None, typer.Option(help="Draw this sentence in place of the paper's.")
+        str | None, typer.Option(help="Draw this sentence instead of the paper's.")
     ] = None,
     target: Annotated[
         str | None, typer.Option(help="Its translation; default: the model's own.")
     ] = None,
     word: Annotated[str | None, typer.Option(help="The word whose heads are shown.")] = None,
-    layer: Annotated[int | None, typer.Option(help="From 1; default: as the paper's 5 of 6.")] = (
-        None
-    ),
-    head: Annotated[list[int] | None, typer.Option(help="From 1; may be given again.")] = None,
+    layer: Annotated[
+        int | None, typer.Option(help="Layer, counted from 1; default: like the paper's, 5 of 6.")
+    ] = (None),
+    head: Annotated[
+        list[int] | None, typer.Option(help="Head, counted from 1; can be repeated.")
+    ] = None,
     pieces: Annotated[bool, typer.Option("--pieces", help="Show pieces, not words.")] = False,
     device: Device = "auto",
     out: Out = HERE,
@@ -208,7 +215,7 @@ def figures(
 
 @paper_app.command()
 def report(out: Out = HERE) -> None:
-    """Write one page of all that was measured, beside the paper's figures."""
+    """Write everything that was measured on one page, beside the paper's figures."""
     from dragoman.paper.report import write_report
 
     print_result(str(write_report(out)))
@@ -216,7 +223,7 @@ def report(out: Out = HERE) -> None:
 
 Trees = Annotated[
     list[Path] | None,
-    typer.Option(metavar="FILE", help="Trees to train on; may be given again. Also directories."),
+    typer.Option(metavar="FILE", help="Trees to train on, files or directories; can be repeated."),
 ]
 
 
@@ -231,11 +238,13 @@ def table4(
     ] = None,
     wsj: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="The Wall Street Journal's: 02-21, 22 and 23."),
+        typer.Option(
+            metavar="DIR", help="The Wall Street Journal's trees: sections 02-21, 22 and 23."
+        ),
     ] = None,
     preset: Annotated[
         list[str] | None,
-        typer.Option(help="Train this one; again for more. Default: parsing and parsing-small."),
+        typer.Option(help="Preset to train; can be repeated. Default: parsing and parsing-small."),
     ] = None,
     assignments: Annotated[
         list[str] | None,
@@ -249,11 +258,13 @@ def table4(
     ] = False,
     model: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=DIR", help="Score this parser too; again for more."),
+        typer.Option(metavar="NAME=DIR", help="Score this parser, too; can be repeated."),
     ] = None,
     trees_of: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=FILE", help="Score another parser's trees of the test set too."),
+        typer.Option(
+            metavar="NAME=FILE", help="Score another parser's trees of the test set, too."
+        ),
     ] = None,
     jobs: Jobs = None,
     out: Out = HERE,
@@ -261,9 +272,9 @@ def table4(
 ) -> None:
     """Train and score constituency parsers: F1, speed and size beside the paper's.
 
-    Without trees only the paper's rows. The Wall Street Journal's trees are the LDC's (LDC99T42)
-    and need its licence; Dragoman does not carry them. Interrupted, it is continued by the same
-    command.
+    Without trees, only the paper's rows. The Wall Street Journal's trees are the LDC's (LDC99T42)
+    and need its licence; Dragoman does not include them. If it is interrupted, the same command
+    continues.
     """
     from dragoman.paper import table4 as table
 
@@ -272,7 +283,7 @@ def table4(
         print_result(_as_json(shown) if as_json else f"{shown.to_text()}\n{table.LICENCE}")
         return
     if wsj is not None and (trees or valid or test):
-        raise ConfigError("--wsj has its own --trees, --valid and --test; leave them out")
+        raise ConfigError("--wsj brings its own --trees, --valid and --test; leave them out")
     if wsj is not None:
         treebanks = table.Treebanks.from_wsj(wsj)
     else:
@@ -305,7 +316,7 @@ def _named(option: str, texts: list[str]) -> dict[str, Path]:
         if not (name and equals and path):
             raise ConfigError(f"{option} {text}: needs a name, as in {option} mine={text}")
         if name in found:
-            raise ConfigError(f"{option} {text}: there is a {name} already; choose another name")
+            raise ConfigError(f"{option} {text}: the name {name} is already taken; choose another")
         found[name] = Path(path)
     return found
 

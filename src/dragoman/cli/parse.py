@@ -19,21 +19,25 @@ if TYPE_CHECKING:
 
 
 def parse(
-    model: Annotated[Path, typer.Argument(help="A parser's directory, or a run's.")],
+    model: Annotated[Path, typer.Argument(help="A parser's directory, or a run directory.")],
     files: Annotated[
-        list[Path] | None, typer.Argument(help="Text, a sentence a line; default: stdin.")
+        list[Path] | None, typer.Argument(help="Text, one sentence per line; default: stdin.")
     ] = None,
     also: Annotated[
         list[Path] | None,
-        typer.Option("--with", metavar="MODEL", help="One more of an ensemble; again for more."),
+        typer.Option(
+            "--with", metavar="MODEL", help="Another parser, for an ensemble; can be repeated."
+        ),
     ] = None,
     tokenized: Tokenized = False,
     beam: Annotated[int | None, typer.Option(help="Hypotheses kept; 1 is greedy.")] = None,
-    n_best: Annotated[int, typer.Option(help="Trees of each line, best first.")] = 1,
-    length_penalty: Annotated[float | None, typer.Option(help="GNMT's α.")] = None,
+    n_best: Annotated[int, typer.Option(help="Trees for each line, best first.")] = 1,
+    length_penalty: Annotated[
+        float | None, typer.Option(help="α of GNMT's length penalty.")
+    ] = None,
     pretty: Annotated[bool, typer.Option("--pretty", help="Draw the trees.")] = False,
     svg: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Also draw each as DIR/LINE.svg.")
+        Path | None, typer.Option(metavar="DIR", help="Also draw each tree as DIR/LINE.svg.")
     ] = None,
     window: Window = None,
     device: Device = "auto",
@@ -42,8 +46,8 @@ def parse(
 ) -> None:
     """Parse lines into trees; their order and number are kept.
 
-    An empty line stays empty. With --n-best a line becomes several: its number, score and tree
-    between tabs.
+    An empty line stays empty. With --n-best, each line becomes several: its number, score and tree
+    separated by tabs.
     """
     if pretty and as_json:
         raise ConfigError("--pretty draws for people and --json writes for programs; choose one")

@@ -16,19 +16,23 @@ def serve(
         list[str],
         typer.Argument(help="Directories of models or runs; NAME=DIRECTORY gives one a name."),
     ],
-    host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0: all.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port to listen on; 0: any free one.")] = 5000,
+    host: Annotated[
+        str, typer.Option(help="Address to listen on; 0.0.0.0 means all.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port to listen on; 0 means any free one.")] = 5000,
     pair: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME=EN-DE", help="Languages of a model that does not name them."),
     ] = None,
     keys: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="File of API keys, one a line; also DRAGOMAN_KEYS."),
+        typer.Option(metavar="FILE", help="File of API keys, one per line; or set DRAGOMAN_KEYS."),
     ] = None,
     cors: Annotated[
         list[str] | None,
-        typer.Option(metavar="ORIGIN", help="Site whose pages may call; can be repeated."),
+        typer.Option(
+            metavar="ORIGIN", help="Site whose pages may call the service; can be repeated."
+        ),
     ] = None,
     max_characters: Annotated[int, typer.Option(help="Most characters in a request.")] = 20_000,
     max_items: Annotated[int, typer.Option(help="Most texts in a request.")] = 128,
@@ -36,9 +40,11 @@ def serve(
     queue: Annotated[int, typer.Option(help="Most sentences waiting for an answer.")] = 512,
     deadline: Annotated[float, typer.Option(help="Seconds a request may take.")] = 30.0,
     rate: Annotated[
-        int, typer.Option(help="Most requests a minute from a key or an address; 0: any number.")
+        int, typer.Option(help="Most requests a minute from one key or address; 0: no limit.")
     ] = 0,
-    threads: Annotated[int | None, typer.Option(help="Workers; default: one per core.")] = None,
+    threads: Annotated[
+        int | None, typer.Option(help="Number of workers; default: one per core.")
+    ] = None,
     linger: Annotated[
         float,
         typer.Option(help="Seconds to go on listening at shutdown after /health/ready fails."),
@@ -47,7 +53,10 @@ def serve(
     precision: Precision = "auto",
     shortlist: Shortlist = False,
 ) -> None:
-    """Serve models over HTTP: LibreTranslate's API, DeepL's and our own; docs/serving.md."""
+    """Serve models over HTTP, and a page to try them.
+
+    The APIs are LibreTranslate's, DeepL's and its own; see docs/serving.md.
+    """
     try:
         from dragoman.serve.server import serve as run
     except ModuleNotFoundError as error:

@@ -23,7 +23,7 @@ def train(
         list[Path] | None,
         typer.Option(
             metavar="FILES",
-            help="More pairs, scored at every validation, never chosen by; may be given again.",
+            help="Test pairs, scored at every validation, not used to choose; can be repeated.",
         ),
     ] = None,
     task: Task = None,
@@ -54,8 +54,8 @@ def train(
     if resume is not None:
         if files or valid or test or out or languages or preset or task:
             raise ConfigError(
-                "--resume RUN takes --set, --steps or --epochs and no files; those of the run are "
-                "known"
+                "--resume RUN takes only --set, --steps and --epochs; the run knows its files and "
+                "preset"
             )
         outcome = runs.resume(resume, assignments, epochs=epochs, quiet=quiet)
     else:
@@ -106,10 +106,11 @@ def _collect_assignments(
 
 def average(
     paths: Annotated[
-        list[Path], typer.Argument(help="A run, or several checkpoints or models of one shape.")
+        list[Path],
+        typer.Argument(help="A run, or several checkpoints or models of the same shape."),
     ],
     out: Annotated[Path, typer.Option(help="The model directory to make.")],
-    last: Annotated[int, typer.Option(help="Of a run: so many of its last checkpoints.")] = 5,
+    last: Annotated[int, typer.Option(help="How many of a run's last checkpoints to average.")] = 5,
 ) -> None:
     """Average checkpoints into a model (§6.1)."""
     from dragoman.training.checkpoints.averaging import average_checkpoints as average_models
@@ -118,7 +119,7 @@ def average(
 
 
 def presets(
-    name: Annotated[str | None, typer.Argument(help="Print this preset's settings, all.")] = None,
+    name: Annotated[str | None, typer.Argument(help="Print all settings of this preset.")] = None,
     as_json: Json = False,
 ) -> None:
     """List the presets with their parameters beside the paper's."""
@@ -149,20 +150,22 @@ def presets(
 
 def demo(
     out: Annotated[
-        Path | None, typer.Option(help="Where to put everything; default: runs/demo-LANGUAGE.")
+        Path | None, typer.Option(help="Directory for everything; default: runs/demo-LANGUAGE.")
     ] = None,
-    language: Annotated[str, typer.Option(help="Translate English to: de or ko.")] = "de",
+    language: Annotated[
+        str, typer.Option(help="Language to translate English to: de or ko.")
+    ] = "de",
     task: Annotated[
         str,
-        typer.Option(
-            "--task", metavar="TASK", help="translation, or parsing: train a parser instead."
-        ),
+        typer.Option("--task", metavar="TASK", help="translation, or parsing to train a parser."),
     ] = "translation",
-    steps: Annotated[int | None, typer.Option(help="Training steps, if not the preset's.")] = None,
+    steps: Annotated[
+        int | None, typer.Option(help="Training steps; default: the preset's.")
+    ] = None,
 ) -> None:
     """Train and try a translator, or a parser, on the phrasebook.
 
-    Minutes on a laptop; what is there already is continued.
+    This takes minutes on a laptop. A demo that was interrupted is continued.
     """
     if task == "parsing":
         from dragoman.workflows.demo import run_parsing_demo
@@ -170,7 +173,7 @@ def demo(
         run_parsing_demo(out or Path("runs/demo-trees"), steps)
         return
     if task != "translation":
-        raise ConfigError(f"--task {task}: there are translation and parsing")
+        raise ConfigError(f"--task {task}: choose translation or parsing")
     from dragoman.workflows.demo import run_demo
 
     run_demo(out or Path(f"runs/demo-{language}"), language, steps)

@@ -37,7 +37,7 @@ def run_workflow(
                 plan, out, device=device, quiet=quiet, tell=tell, progress=progress, **options
             )
     except KeyboardInterrupt:
-        tell(f"stopped; the same command goes on in {out}")
+        tell(f"stopped; run the same command again to continue in {out}")
         raise
     if found.outcome is not None and found.outcome.signal is not None:
         raise typer.Exit(128 + found.outcome.signal)
@@ -45,58 +45,72 @@ def run_workflow(
 
 
 def distill(
-    teacher: Annotated[Path, typer.Argument(help="A model directory, or a run's.")],
+    teacher: Annotated[Path, typer.Argument(help="A model or run directory.")],
     files: Annotated[
         list[Path],
         typer.Argument(help="The training pairs: two aligned files; or one .tsv, .jsonl or .tmx."),
     ],
-    out: Annotated[Path, typer.Option(help="The directory of all stages; continued if begun.")],
+    out: Annotated[
+        Path, typer.Option(help="The directory for all stages; continued if it exists.")
+    ],
     also: Annotated[
         list[Path] | None,
-        typer.Option("--with", metavar="MODEL", help="One more teacher, an ensemble; or more."),
+        typer.Option(
+            "--with", metavar="MODEL", help="Another teacher, for an ensemble; can be repeated."
+        ),
     ] = None,
     valid: Annotated[
-        list[Path] | None, typer.Option(metavar="FILES", help="Validation pairs, by people.")
+        list[Path] | None,
+        typer.Option(metavar="FILES", help="Validation pairs, translated by people."),
     ] = None,
     test: Annotated[
         list[Path] | None,
-        typer.Option(metavar="FILES", help="More, scored at every validation, never chosen by."),
+        typer.Option(
+            metavar="FILES", help="Test pairs, scored at every validation but never used to choose."
+        ),
     ] = None,
     text: Annotated[
         list[Path] | None,
-        typer.Option(metavar="FILE", help="More source text, a sentence a line; again for more."),
+        typer.Option(
+            metavar="FILE", help="More source text, one sentence per line; can be repeated."
+        ),
     ] = None,
     preset: Annotated[
         str | None,
-        typer.Option(help="The student's: 12-1, 6-2, …; or a .toml file; default: the teacher's."),
+        typer.Option(
+            help="The student's preset: 12-1, 6-2, … or a .toml file; default: the teacher's."
+        ),
     ] = None,
     set_: Set = None,
     name: Annotated[
-        str, typer.Option(help="Of the student's run in --out, if there are several.")
+        str, typer.Option(help="Name of the student's run in --out, if there are several.")
     ] = "run",
     beam: Annotated[int, typer.Option(help="Hypotheses the teacher keeps; 1 is greedy.")] = 4,
-    length_penalty: Annotated[float | None, typer.Option(help="GNMT's α.")] = None,
+    length_penalty: Annotated[
+        float | None, typer.Option(help="α of GNMT's length penalty.")
+    ] = None,
     n_best: Annotated[
-        int, typer.Option(help="Of so many translations take the nearest to the reference.")
+        int, typer.Option(help="Of this many translations, take the nearest to the reference.")
     ] = 1,
     keep_originals: Annotated[
-        bool, typer.Option("--keep-originals", help="Learn from the pairs as they are, too.")
+        bool, typer.Option("--keep-originals", help="Learn from the original pairs, too.")
     ] = False,
-    shards: Annotated[int, typer.Option(help="So many processes translate.")] = 1,
-    shard: Annotated[int, typer.Option(help="Which of them this is, from 1.")] = 1,
+    shards: Annotated[int, typer.Option(help="How many processes translate.")] = 1,
+    shard: Annotated[int, typer.Option(help="Which of them this is, counted from 1.")] = 1,
     translate_only: Annotated[
-        bool, typer.Option("--translate-only", help="Stop when the new pairs are there.")
+        bool, typer.Option("--translate-only", help="Stop when the pairs are translated.")
     ] = False,
-    window: Annotated[int, typer.Option(help="Sentences translated between two savings.")] = 2000,
+    window: Annotated[int, typer.Option(help="Sentences translated before each save.")] = 2000,
     device: Annotated[
-        str, typer.Option(help="To translate on: cpu, cuda, or auto: the GPU if any.")
+        str, typer.Option(help="Translate on cpu, cuda, or auto: the GPU if there is one.")
     ] = "auto",
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Translate the training sources with a teacher, and train a fast student on that.
+    """Train a fast student of a translator.
 
-    Interrupted at any moment, the same command goes on; docs/distillation.md.
+    It learns from the teacher's translations of the training sources.
+    If it is interrupted, the same command continues; see docs/distillation.md.
     """
     from dragoman.config import load_preset
     from dragoman.workflows.distill import Plan
@@ -135,30 +149,34 @@ def distill(
 
 def selftrain(
     models: Annotated[
-        list[Path], typer.Argument(help="A parser; or several on one prepared treebank.")
+        list[Path], typer.Argument(help="A parser, or several trained on one prepared treebank.")
     ],
     trees: Annotated[
         list[Path], typer.Option("--trees", metavar="TREES", help="Gold trees to learn from.")
     ],
     text: Annotated[
         list[Path],
-        typer.Option(metavar="FILE", help="Raw text, a sentence a line; again for more."),
+        typer.Option(metavar="FILE", help="Raw text, one sentence per line; can be repeated."),
     ],
-    out: Annotated[Path, typer.Option(help="The directory of all stages; continued if begun.")],
+    out: Annotated[
+        Path, typer.Option(help="The directory for all stages; continued if it exists.")
+    ],
     valid: Annotated[
         list[Path] | None, typer.Option(metavar="TREES", help="Gold trees to validate on.")
     ] = None,
     test: Annotated[
         list[Path] | None,
-        typer.Option(metavar="TREES", help="More, scored at every validation, never chosen by."),
+        typer.Option(
+            metavar="TREES", help="Test pairs, scored at every validation but never used to choose."
+        ),
     ] = None,
     tokenized: Tokenized = False,
-    shortest: Annotated[int, typer.Option(help="Fewest words of a sentence.")] = 3,
-    longest: Annotated[int, typer.Option(help="Most words of a sentence.")] = 60,
-    limit: Annotated[int | None, typer.Option(help="Parse so many sentences at most.")] = None,
+    shortest: Annotated[int, typer.Option(help="Skip sentences with fewer words.")] = 3,
+    longest: Annotated[int, typer.Option(help="Skip sentences with more words.")] = 60,
+    limit: Annotated[int | None, typer.Option(help="Parse at most this many sentences.")] = None,
     beam: Annotated[int, typer.Option(help="Hypotheses kept; 1 is greedy.")] = 1,
     agree: Annotated[
-        bool, typer.Option("--agree", help="Only trees that every model finds by itself.")
+        bool, typer.Option("--agree", help="Keep only trees that all models agree on.")
     ] = False,
     keep: Annotated[
         float | None,
@@ -167,7 +185,8 @@ def selftrain(
         ),
     ] = None,
     threshold: Annotated[
-        float | None, typer.Option(help="Or: keep trees of at least this confidence.")
+        float | None,
+        typer.Option(help="Instead of --keep: keep trees of at least this confidence."),
     ] = None,
     gold_weight: Annotated[
         int, typer.Option(help="How often a gold tree is seen for each automatic one.")
@@ -180,18 +199,19 @@ def selftrain(
     ] = None,
     set_: Set = None,
     parse_only: Annotated[
-        bool, typer.Option("--parse-only", help="Stop when the automatic trees are there.")
+        bool, typer.Option("--parse-only", help="Stop when the automatic trees are written.")
     ] = False,
-    window: Annotated[int, typer.Option(help="Sentences parsed between two savings.")] = 2000,
+    window: Annotated[int, typer.Option(help="Sentences parsed before each save.")] = 2000,
     device: Annotated[
-        str, typer.Option(help="To parse on: cpu, cuda, or auto: the GPU if any.")
+        str, typer.Option(help="Parse on cpu, cuda, or auto: the GPU if there is one.")
     ] = ("auto"),
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Parse raw text, and train a new parser on gold and automatic trees (§6.3).
+    """Train a parser on gold and automatic trees (§6.3).
 
-    Interrupted at any moment, the same command goes on; docs/selftraining.md.
+    The automatic trees are those that a parser finds in raw text.
+    If it is interrupted, the same command continues; see docs/selftraining.md.
     """
     from dragoman.config import load_preset
     from dragoman.workflows.selftrain import Plan
