@@ -39,7 +39,7 @@ from dragoman.inference.protection.text_edits import (
 )
 from dragoman.inference.protection.unknown_characters import UnknownCharacters
 from dragoman.inference.translation_types import Issue, Request, TranslateFunction, Translation
-from dragoman.text.normalization import collapse_spaces, normalize
+from dragoman.text.normalization import normalize
 from dragoman.text.tokenizer import Tokenizer
 
 _NEXT: Final = {
@@ -51,6 +51,7 @@ _ATTEMPTS: Final = 3
 _SYMBOLS: Final = frozenset("{}\\~^|#$")
 _LETTER: Final = re.compile(r"[^\W\d_]")
 _DIGIT: Final = re.compile(r"\d")
+_SPACES: Final = re.compile(" {2,}")
 Spans = list[tuple[int, int]]
 
 
@@ -239,7 +240,8 @@ class ProtectedTranslator:
         """Return a text without words as it is, but for its numbers."""
         raw = normalize(plan.request.text, "none")
         edits = localize_numbers(raw, self._languages, _spans(find_items(raw)))
-        return Translation(plan.request.text, apply_edits(raw, edits), 0.0, ())
+        pairs = tuple(enumerate(words_after(raw, edits)))
+        return Translation(plan.request.text, apply_edits(raw, edits), 0.0, (), pairs)
 
     # --- after the search ---
 
@@ -451,7 +453,7 @@ class _Restoration:
                     }
                 )
             )
-        text = collapse_spaces(apply_edits(self._output, self._edits))
+        text = _SPACES.sub(" ", apply_edits(self._output, self._edits)).strip(" ")
         return replace(self._found, text=text, alignment=pairs, alternatives=())
 
 

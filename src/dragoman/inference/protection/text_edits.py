@@ -66,7 +66,8 @@ def _in_order(edits: Sequence[Edit]) -> list[Edit]:
 
 def _places(text: str, edits: Sequence[Edit]) -> list[int]:
     """Return where each character is in the edited text; those replaced, where that begins."""
-    places, size, end = [], 0, 0
+    places: list[int] = []
+    size = end = 0
     for edit in [*_in_order(edits), Edit(len(text), len(text), "")]:
         places += range(size, size + edit.start - end)
         size += edit.start - end

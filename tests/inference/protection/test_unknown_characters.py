@@ -1,0 +1,73 @@
+"""Characters the tokeniser has no piece for are found with the words they are in."""
+
+from __future__ import annotations
+
+import pytest
+
+from dragoman.inference.protection.items import find_items
+from dragoman.inference.protection.unknown_characters import UnknownCharacters, has_no_spaces
+
+from .fake_models import fake_tokenizer
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("nothing here", []),
+        ("Mr Nguyễn, please", [("Nguyễn", "unknown")]),
+        ("Hồ Łódź and İx", [("Hồ Łódź", "unknown"), ("İx", "unknown")]),
+        ("the NKÚ-Chef", [("NKÚ", "unknown")]),
+        ("in 東京は now", [("東京は", "unknown")]),
+        ("in the東京 now", [("東京", "unknown")]),
+        ("good 😀❤️ 🎉!", [("😀❤️ 🎉", "emoji")]),
+        ("👨‍👩‍👧, 🇩🇪 1️⃣", [("👨‍👩‍👧", "emoji"), ("🇩🇪 1️⃣", "emoji")]),
+        ("Haus™ (¿no?)", [("™", "emoji"), ("¿", "mark")]),
+        ("H₂O", [("H₂O", "unknown")]),
+        ("5 € and 3 £", []),
+        ("see https://a.b/ł now", []),
+        ("\ue000x", [("\ue000x", "unknown")]),
+    ],
+)
+def test_what_is_unknown_is_found_whole(text: str, found: list[tuple[str, str]]) -> None:
+    unknown = UnknownCharacters(fake_tokenizer(), "en", "de")
+    items = unknown.find(text, find_items(text))
+    assert [(item.text, item.kind) for item in items] == found
+    assert all(text[item.start : item.end] == item.text for item in items)
+
+
+@pytest.mark.parametrize(
+    ("text", "result"),
+    [
+        ("ﬁnd", "find"),
+        ("Ｈｅｌｌｏ！", "Hello!"),
+        ("so\u00adft \ufeffbom\u200e", "soft bom"),
+        ("a‑b — c ‚d‛", "a-b - c 'd'"),
+        ("Bu\u0308cher", "Bücher"),
+        ("👩\u200d💻 x\u200dy", "👩\u200d💻 xy"),
+        ("m² ½ Ω", "m² ½ Ω"),
+        ("plain", "plain"),
+    ],
+)
+def test_lookalikes_are_written_as_what_is_known(text: str, result: str) -> None:
+    assert UnknownCharacters(fake_tokenizer()).replace_lookalikes(text) == result
+
+
+def test_rare_letters_of_the_source_are_unknown_only_if_strict() -> None:
+    unknown = UnknownCharacters(fake_tokenizer(), "ko-KR", "en")
+    assert unknown.find("뷁", []) == []
+    assert [item.text for item in unknown.find("뷁", [], strict=True)] == ["뷁"]
+    assert [item.text for item in unknown.find("Я", [])] == ["Я"]
+
+
+def test_broken_bytes_are_found_and_the_targets_own_letters_are_not_broken() -> None:
+    unknown = UnknownCharacters(fake_tokenizer(), "en", "zh")
+    assert unknown.find_damage("看\ufffd东ğ西。", "") == [(1, 2), (3, 4)]
+    assert unknown.find_damage("看\ufffd东ğ西。", "ğ") == [(1, 2)]
+    assert unknown.find_damage("plain", "") == []
+
+
+def test_some_scripts_have_no_spaces() -> None:
+    assert has_no_spaces("京")
+    assert has_no_spaces("ไ")
+    assert not has_no_spaces("서")
+    assert not has_no_spaces("a")
