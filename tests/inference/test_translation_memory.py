@@ -99,6 +99,20 @@ def test_only_what_it_lacks_is_translated_and_learned() -> None:
     assert [one.text for one in translate_with_memory(requests[:1], run, None)] == ["EINS"]
 
 
+@pytest.mark.parametrize("kept", ["Click Save now.", "Now click Save.", "Press Save, please."])
+def test_what_it_has_is_aligned_by_what_the_model_says(kept: str) -> None:
+    def run(requests: Sequence[Request]) -> list[Translation]:
+        pairs = ((0, 1), (1, 0), (2, 2))
+        return [Translation(one.text, "Click save now!", 0.0, (), pairs) for one in requests]
+
+    made = memory(("Speichern anklicken jetzt", kept))
+    (found,) = made.translate([Request("Speichern anklicken jetzt")], run, aligned=True)
+    assert found.text == kept
+    save = [word.strip(",.") for word in kept.split()].index("Save")
+    assert [t for s, t in found.alignment if s == 0] == [save]
+    assert all(t < 3 for _, t in found.alignment)
+
+
 def test_pairs_come_back_from_a_file(tmp_path: Path) -> None:
     path = tmp_path / "new.tmx"
     pairs = [('Das <b> & "Haus"', "The <b> & 'house'"), ("한국어 😀", "Korean\x01 x"), ("a", "b")]
@@ -106,7 +120,7 @@ def test_pairs_come_back_from_a_file(tmp_path: Path) -> None:
     kept.add(pairs)
     assert kept.added == 3
     kept.write(path)
-    assert kept.added == 0
+    assert kept.added == 3
     again = TranslationMemory.open(path, "de", "en")
     assert len(again) == 3
     assert again.lookup(pairs[0][0]).text == pairs[0][1]  # type: ignore[union-attr]

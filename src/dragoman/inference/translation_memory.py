@@ -57,6 +57,8 @@ class TranslationMemory:
                 "a translation memory needs the languages of the model, which does not name them"
             )
         self.languages = source_language, target_language
+        self.added = 0
+        """So many pairs were new, or had another translation before."""
         self.used = 0
         """So many sentences were translated by the memory."""
         self._pairs: dict[str, tuple[str, str]] = {}
@@ -66,11 +68,6 @@ class TranslationMemory:
 
     def __len__(self) -> int:
         return len(self._pairs)
-
-    @property
-    def added(self) -> int:
-        """Return how many pairs are new, and not yet written."""
-        return len(self._new)
 
     @classmethod
     def read(
@@ -117,6 +114,7 @@ class TranslationMemory:
             key = self._put(source, target)
             if key is not None:
                 self._new[key] = None
+                self.added += 1
 
     # --- finding ---
 
@@ -154,30 +152,37 @@ class TranslationMemory:
         return None
 
     def translate(
-        self, requests: Sequence[Request], run: TranslateFunction, *, learn: bool = True
+        self,
+        requests: Sequence[Request],
+        run: TranslateFunction,
+        *,
+        aligned: bool = False,
+        learn: bool = True,
     ) -> list[Translation]:
         """Return the memory's translations, and for sentences it lacks what `run` gives.
 
-        With `learn` these are added, unless something is wrong with them. A request that says what
-        its translation must be is not looked for.
+        With `aligned`, `run` translates all, and the memory's translations are aligned by its own.
+        With `learn` what the memory lacked is added, unless something is wrong with it. A request
+        that says what its translation must be is not looked for.
         """
-        found: dict[int, Translation] = {}
-        asked: dict[Request, list[int]] = {}
-        for n, request in enumerate(requests):
-            plain = not (request.prefix or request.must or request.must_not)
-            match = self.find_translation(request.text) if plain else None
+        known: dict[Request, str] = {}
+        for request in dict.fromkeys(requests):
+            match = self.find_translation(request.text) if _is_plain(request) else None
             if match is not None and match.text is not None:
-                found[n] = Translation(request.text, match.text, 0.0, ())
-            else:
-                asked.setdefault(request, []).append(n)
-        self.used += len(found)
-        several = list(asked)
-        for request, translation in zip(several, run(several) if several else [], strict=True):
-            found.update(dict.fromkeys(asked[request], translation))
-            plain = not (request.prefix or request.must or request.must_not)
-            if learn and plain and not translation.issues:
-                self.add([(request.text, translation.text)])
-        return [found[n] for n in range(len(requests))]
+                known[request] = match.text
+        asked = [one for one in dict.fromkeys(requests) if aligned or one not in known]
+        found = dict(zip(asked, run(asked) if asked else [], strict=True))
+        if learn:
+            self.add(
+                (request.text, translation.text)
+                for request, translation in found.items()
+                if request not in known and _is_plain(request) and not translation.issues
+            )
+        for request, text in known.items():
+            pairs = _move_alignment(found[request], text) if aligned else ()
+            found[request] = Translation(request.text, text, 0.0, (), pairs)
+        self.used += sum(request in known for request in requests)
+        return [found[request] for request in requests]
 
     # --- writing ---
 
@@ -218,6 +223,31 @@ def translate_with_memory(
 ) -> list[Translation]:
     """Return what a memory gives and, for what it lacks or without one, what `run` gives."""
     return run(requests) if memory is None else memory.translate(requests, run)
+
+
+def _is_plain(request: Request) -> bool:
+    return not (request.prefix or request.must or request.must_not)
+
+
+def _move_alignment(found: Translation, text: str) -> tuple[tuple[int, int], ...]:
+    """Return a translation's alignment by the words of another, which are mostly the same."""
+    words, others = found.text.split(), text.split()
+    places: dict[int, list[int]] = {}
+    matcher = SequenceMatcher(None, *([_bare(one) for one in some] for some in (words, others)))
+    for _, start, end, first, last in matcher.get_opcodes():
+        for word in range(start, end):
+            # Where words differ, each is as far in its part of the text as in the other's.
+            share = (last - first) / (end - start)
+            low = first + int((word - start) * share)
+            high = first + int((word - start + 1) * share)
+            places[word] = list(range(low, min(max(high, low + 1), last)))
+    pairs = {(s, place) for s, t in found.alignment for place in places.get(t, ())}
+    return tuple(sorted(pairs))
+
+
+def _bare(word: str) -> str:
+    lead, trail = _find_ends(word)
+    return word[len(lead) : len(word) - len(trail)].casefold() or word
 
 
 def _normalize(text: str) -> str:

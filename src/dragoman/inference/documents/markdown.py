@@ -205,7 +205,7 @@ class MarkdownDocument(Document):
         return (start + place, start + place + len(content)) if place >= 0 and content else None
 
     def _read_lines(self, first: int, end: int, *, prefix: re.Pattern[str]) -> Iterator[_Part]:
-        spans = []
+        spans: list[Span] = []
         for a, b in self._lines[first:end]:
             match = prefix.match(self._text, a, b) if not spans else None
             spans.append((match.end() if match else a, b))

@@ -300,15 +300,17 @@ def _choose_breaks(
                     for other in range(number - 1, place)
                 ]
             total, chosen = min(options, default=(math.inf, ()))
-            best.append((total - bonus * _ends_part(text, end), chosen))
+            best.append((total - bonus * _judge_end(text, end), chosen))
     ends = range(count - 1, len(breaks))
     last = min(ends, key=lambda one: best[one][0] + cost(count, breaks[one][1], len(text)))
     return [breaks[place] for place in best[last][1]]
 
 
-def _ends_part(text: str, end: int) -> bool:
-    """Return whether it is good that a line ends here: after punctuation it is."""
-    return text[end - 1] in ",;:.!?…、。，！？–—"
+def _judge_end(text: str, end: int) -> float:
+    """Return how good it is that a line ends here: after punctuation; not after a short word."""
+    if text[end - 1] in ",;:.!?…、。，！？–—":
+        return 1.0
+    return -0.5 if re.search(r"(?:^|\s)[^\W\d_]{1,3}$", text[max(0, end - 4) : end]) else 0.0
 
 
 def divide_unit(unit: Unit, shares: Sequence[int]) -> list[Unit]:
