@@ -128,7 +128,7 @@ LOCKED = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(512) + "EncryptedPackage".e
         (b"<!DOCTYPE html><p>404 not found", "the file is a web page, not"),
         (b"{\\rtf1 hello}", "the file is an RTF file, not"),
         (b"just some text", "the file is no document"),
-        (OLD_WORD, "the file is an old .doc file; save it as .docx"),
+        (OLD_WORD, "; save it as .docx"),
         (LOCKED, "the file is protected by a password"),
         (WORD[:-100], "the file is broken or cut off"),
         (WORD[: len(WORD) // 2], "the file is broken or cut off"),

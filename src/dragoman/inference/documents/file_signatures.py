@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
+
+from dragoman.errors import DataError
 
 _SIGNATURES: Final = (
     (b"%PDF-", "a PDF"),
@@ -26,6 +29,18 @@ _OLE_STREAMS: Final = (
     ("Workbook", "an old .xls file"),
 )
 """What an office file of the kind used before 2007 is, by the name of one of its streams."""
+
+
+def refuse_other_files(content: bytes, wanted: str, expected: Sequence[str] = ()) -> None:
+    """Raise DataError if a file is not what is wanted, as in "a web page", by its first bytes.
+
+    What `recognize` may return for one that is wanted is in `expected`.
+    """
+    found, _, advice = recognize(content).partition("; ")
+    if not found or found in expected:
+        return
+    told = "" if found.startswith("protected") else f", not {wanted}"
+    raise DataError(f"the file is {found}{told}" + (f"; {advice}" if advice else ""))
 
 
 def recognize(content: bytes) -> str:

@@ -15,7 +15,7 @@ from typing import Final
 
 from dragoman.errors import DataError
 from dragoman.inference.documents.document import Document, DocumentTooLargeError, Unit
-from dragoman.inference.documents.file_signatures import recognize
+from dragoman.inference.documents.file_signatures import refuse_other_files
 from dragoman.inference.documents.inline_tree import (
     LINE_BREAK,
     WORD,
@@ -646,8 +646,7 @@ class HtmlDocument(Document):
     ) -> None:
         if len(content) > max_bytes:
             raise DocumentTooLargeError(f"the file has more than {max_bytes} bytes")
-        if (kind := recognize(content)) and kind not in ("an XML file", "a web page"):
-            raise DataError(f"the file is {kind}, not a web page")
+        refuse_other_files(content, "a web page", ("an XML file", "a web page"))
         self._page = decode_page(content)
         xml = bool(re.match(r"\s*<\?xml", self._page.text))
         self._text = HtmlText(self._page.text, xml=xml, language=target_language)

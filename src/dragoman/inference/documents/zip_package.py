@@ -14,7 +14,7 @@ from typing import Any
 
 from dragoman.errors import ConfigError, DataError
 from dragoman.inference.documents.document import DocumentTooLargeError
-from dragoman.inference.documents.file_signatures import recognize
+from dragoman.inference.documents.file_signatures import refuse_other_files
 
 try:
     from lxml import etree
@@ -35,11 +35,7 @@ class ZipPackage:
         self._content, self._kind = content, kind
         if not content:
             raise DataError(f"the file is empty, not {kind}")
-        found = recognize(content)
-        if found.startswith("protected"):
-            raise DataError(f"the file is {found}")
-        if found and found != "a zip archive":
-            raise DataError(f"the file is {found}, not {kind}")
+        refuse_other_files(content, kind, ("a zip archive",))
         try:
             self._archive = zipfile.ZipFile(io.BytesIO(content))
             entries = self._archive.infolist()
@@ -51,7 +47,7 @@ class ZipPackage:
             EOFError,
             NotImplementedError,
         ):
-            what = "broken or cut off" if found else "no document"
+            what = "broken or cut off" if content.startswith(b"PK") else "no document"
             raise DataError(f"the file is {what}: {kind} cannot be read from it") from None
         if sum(entry.file_size for entry in entries) > max_bytes:
             raise DocumentTooLargeError(f"the file unpacks to more than {max_bytes} bytes")
