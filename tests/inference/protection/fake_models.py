@@ -70,7 +70,7 @@ MODELS = {
     "a stop": each(lambda text: "."),
     "reverses": each(lambda text: " ".join(reversed(text.split()))),
     "capitals": each(str.upper),
-    "broken": each(lambda text: f"\ufffd {text[: len(text) // 2]}ğ\ufffd\ufffd"),
+    "broken": each(lambda text: f"\ufffd {text[: len(text) // 2]}΅\ufffd\ufffd"),
     "letters": each(lambda text: "".join(reversed(text))),
 }
 """None of these is any good."""

@@ -57,13 +57,30 @@ def test_rare_letters_of_the_source_are_unknown_only_if_strict() -> None:
     assert unknown.find("뷁", []) == []
     assert [item.text for item in unknown.find("뷁", [], strict=True)] == ["뷁"]
     assert [item.text for item in unknown.find("Я", [])] == ["Я"]
+    assert UnknownCharacters(fake_tokenizer(), "fr", "en").find("un Œuf", []) == []
 
 
-def test_broken_bytes_are_found_and_the_targets_own_letters_are_not_broken() -> None:
-    unknown = UnknownCharacters(fake_tokenizer(), "en", "zh")
-    assert unknown.find_damage("看\ufffd东ğ西。", "") == [(1, 2), (3, 4)]
-    assert unknown.find_damage("看\ufffd东ğ西。", "ğ") == [(1, 2)]
-    assert unknown.find_damage("plain", "") == []
+@pytest.mark.parametrize(
+    ("target", "output", "left"),
+    [
+        ("zh", "看\ufffd东Я西。", "看东西。"),
+        ("de", "Cœur \ufffdЯ΅ 5 € ẞ ⁇\ue000", "Cœur  5 € ẞ "),
+        ("ru", "Я东", "Я"),
+        ("th", "ไЯ東\ufffd", "ไЯ東"),
+        ("", "Я東\ufffd", "Я東"),
+        ("en", "plain", "plain"),
+    ],
+)
+def test_broken_bytes_are_found_and_the_targets_own_letters_are_not(
+    target: str, output: str, left: str
+) -> None:
+    damage = UnknownCharacters(fake_tokenizer(), "en", target).find_damage(output, "")
+    kept = [c for n, c in enumerate(output) if (n, n + 1) not in damage]
+    assert "".join(kept) == left
+
+
+def test_what_was_in_the_source_is_no_damage() -> None:
+    assert UnknownCharacters(fake_tokenizer(), "en", "de").find_damage("Я\ufffd", "\ufffdЯ") == []
 
 
 def test_some_scripts_have_no_spaces() -> None:

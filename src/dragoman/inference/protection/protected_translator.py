@@ -72,7 +72,7 @@ class ProtectedText:
     cut: dict[int, CutItem]
     """These items were taken out."""
     strict: bool = False
-    """Rare letters of the source's own script were protected, too."""
+    """Rare letters of the source's own language were protected, too."""
 
     @property
     def bare(self) -> str:

@@ -28,16 +28,55 @@ _ONE_EMOJI: Final = (
 )
 _EMOJI: Final = re.compile(rf"{_ONE_EMOJI}(?: ?{_ONE_EMOJI})*")
 
-# Letters of scripts so large that a tokeniser leaves out rare ones, and writes them in bytes.
-_LARGE_SCRIPTS: Final = {
+_OWN_LETTERS: Final = {
+    "cs": "áčďéěíňóřšťúůýž",
+    "da": "æøåé",
+    "de": "äöüßéèà",
+    "en": "éèêïöôçñ",
+    "es": "áéíóúüñ",
+    "et": "äöõüšž",
+    "fi": "äöåšž",
+    "fr": "àâæçéèêëîïôœùûüÿ",
+    "hr": "čćđšž",
+    "hu": "áéíóöőúüű",
+    "it": "àèéìîòóùú",
+    "lt": "ąčęėįšųūž",
+    "lv": "āčēģīķļņšūž",
+    "nb": "æøåéèòó",
+    "nl": "áéëïóöüè",
+    "no": "æøåéèòó",
+    "pl": "ąćęłńóśźż",
+    "pt": "áâãàçéêíóôõúü",
+    "ro": "ăâîșțşţ",
+    "sk": "áäčďéíĺľňóôŕšťúýž",
+    "sl": "čšž",
+    "sv": "åäöé",
+    "tr": "çğıİöşüâî",
+    "vi": "\u00c0-\u024f\u1ea0-\u1eff",
+    # Scripts so large that a tokeniser leaves out rare letters.
     "ko": "\u1100-\u11ff\u3130-\u318f\uac00-\ud7ff\u4e00-\u9fff",
     "ja": "\u3000-\u301f\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff",
     "zh": "\u3000-\u301f\u3400-\u9fff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff",
 }
+"""A model may know these letters of its source in bytes, where they are too rare for a piece."""
 _WITHOUT_SPACES: Final = re.compile(
     "[\u0e00-\u0eff\u0f00-\u0fff\u1000-\u109f\u1780-\u17ff\u2e80-\u2fdf\u3005-\u3007\u3040-\u30ff"
     "\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
 )
+_SCRIPTS: Final = {
+    code: script
+    for script, codes in {
+        "ARABIC": "ar fa ur",
+        "CYRILLIC": "be bg kk ky mk mn ru sr uk uz",
+        "DEVANAGARI": "hi mr ne",
+        "GREEK": "el",
+        "HANGUL CJK": "ko",
+        "HEBREW": "he yi",
+        "CJK HIRAGANA KATAKANA IDEOGRAPHIC": "ja zh",
+    }.items()
+    for code in codes.split()
+} | dict.fromkeys(["am", "bn", "hy", "ka", "km", "lo", "my", "pa", "ta", "te", "th", "ti"], "")
+"""Where other letters come out, bytes were broken; all may be where the script is not given."""
 _TOKEN: Final = re.compile(r"\S+")
 _PART: Final = re.compile(r"[^-/]+")
 DAMAGED: Final = "\ufffd\u2047"
@@ -53,12 +92,13 @@ class UnknownCharacters:
     """Find the characters that a tokeniser has no piece for."""
 
     def __init__(self, tokenizer: Tokenizer, source: str = "", target: str = "") -> None:
-        """Take the codes of the model's languages: rare letters of their own scripts are known."""
+        """Take the codes of the model's languages, whose rare letters it may know in bytes."""
         self._tokenizer = tokenizer
         self._known: set[str] = {chr(code) for code in range(32, 127) if self._encodes(chr(code))}
         self._unknown: dict[str, str] = {}
         """These become what the value says: nothing, something known, or themselves."""
-        self._own = [_own_letters(code) for code in (source, target)]
+        self._own = _own_letters(source)
+        self._scripts = _SCRIPTS.get(primary_code(target), "LATIN" if target else "").split()
 
     def replace_lookalikes(self, text: str) -> str:
         """Return the text with what the tokeniser knows for what looks the same or is not seen."""
@@ -81,11 +121,11 @@ class UnknownCharacters:
     def find(self, text: str, items: Sequence[Item], *, strict: bool = False) -> list[Item]:
         """Return what is unknown in a text beside its items: emoji, marks, and whole words.
 
-        Rare letters of the source's own script are unknown only if `strict`.
+        Rare letters of the source's own language are unknown only if `strict`.
         """
         strange = self._strange(text)
         if not strict:
-            strange = {c for c in strange if not self._own[0].match(c) and c not in AMOUNT_SIGNS}
+            strange = {c for c in strange if not self._own.match(c) and c not in AMOUNT_SIGNS}
         if not strange:
             return []
         free = _outside(text, items)
@@ -123,9 +163,17 @@ class UnknownCharacters:
             return []
         strange = set(output).intersection(DAMAGED)
         if self._tokenizer.byte_ids:
-            strange |= {c for c in self._strange(output) if not self._own[1].match(c)}
+            strange |= {c for c in self._strange(output) if not self._may_be_said(c)}
         wrong = strange.difference(source)
         return [(n, n + 1) for n, c in enumerate(output) if c in wrong] if wrong else []
+
+    def _may_be_said(self, character: str) -> bool:
+        """Return whether a model may well spell a character in bytes: a rare letter, a currency."""
+        category = unicodedata.category(character)
+        if category[0] == "L":
+            script = unicodedata.name(character, "").partition(" ")[0]
+            return script in ("LATIN", *self._scripts) or not self._scripts
+        return category[0] in "PNMZ" or category == "Sc" or character in AMOUNT_SIGNS
 
     def _strange(self, text: str) -> set[str]:
         strange = set(text) - self._known
@@ -154,8 +202,8 @@ class UnknownCharacters:
 
 
 def _own_letters(code: str) -> re.Pattern[str]:
-    letters = _LARGE_SCRIPTS.get(primary_code(code))
-    return re.compile(f"[{letters}]" if letters else r"(?!)")
+    letters = _OWN_LETTERS.get(primary_code(code))
+    return re.compile(f"[{letters}]", re.IGNORECASE) if letters else re.compile(r"(?!)")
 
 
 def _outside(text: str, items: Sequence[Item]) -> list[tuple[int, int]]:
