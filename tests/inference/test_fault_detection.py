@@ -95,6 +95,7 @@ def test_scattered_repetition_is_a_loop_too() -> None:
         ("😀😀😀", "😀😀😀"),
         ("", ""),
         ("Duran Duran ist eine Band.", "Duran Duran is a band."),
+        ("Er ist sehr sehr müde.", "He is very very very tired."),
         ("Die Rechnung der Firma, die Rechnung der Bank und die Rechnung der Post sind da, und die "
          "Rechnung der Stadt kommt noch.",
          "The bill of the company, the bill of the bank and the bill of the post are there, and "

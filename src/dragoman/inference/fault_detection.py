@@ -168,7 +168,7 @@ def find_repetition(tokens: Sequence[str]) -> Repetition | None:
 def _possible_periods(tokens: Sequence[str]) -> set[int]:
     """Return the distances at which two tokens come again: what is repeated has one of them."""
     last: dict[tuple[str, str], int] = {}
-    periods = set()
+    periods = {1} if any(a == b for a, b in pairwise(tokens)) else set()
     for place, pair in enumerate(pairwise(tokens)):
         if (before := last.get(pair)) is not None and place - before <= MAX_PERIOD:
             periods.add(place - before)
