@@ -22,7 +22,7 @@ def test_every_body_and_answer_is_described_with_an_example(service: Service) ->
     for path, operation in posts.items():
         content = operation["requestBody"]["content"]
         name = next(iter(content.values()))["schema"]["$ref"].rpartition("/")[2]
-        if path != "/translate_file":
+        if path not in ("/translate_file", "/v2/document"):
             assert schemas[name]["examples"], path
         assert "422" not in operation["responses"]
         assert {"400", "413", "429", "503", "504"} <= set(operation["responses"])
@@ -37,7 +37,7 @@ def test_the_examples_are_answered(service: Service) -> None:
     schemas, tried = found["components"]["schemas"], 0
     for path, one in found["paths"].items():
         content = one.get("post", {}).get("requestBody", {}).get("content", {})
-        if "application/json" not in content:
+        if "application/json" not in content or "{" in path:
             continue
         name = content["application/json"]["schema"]["$ref"].rpartition("/")[2]
         for example in schemas[name]["examples"]:

@@ -56,7 +56,7 @@ def test_libretranslates_client_is_served(running: Process) -> None:
 
 
 @pytest.mark.slow
-def test_deepls_client_is_served(running: Process) -> None:
+def test_deepls_client_is_served(running: Process, tmp_path: Path) -> None:
     deepl = pytest.importorskip("deepl", reason="needs deepl")
     client = deepl.Translator("anything", server_url=running.url, send_platform_info=False)
     want = httpx.post(f"{running.url}/translate", json=ASK, timeout=30).json()["translatedText"]
@@ -69,6 +69,16 @@ def test_deepls_client_is_served(running: Process) -> None:
     assert client.get_usage().character.count >= 14
     with pytest.raises(deepl.DeepLException, match="not supported"):
         client.translate_text("the dog", source_lang="EN", target_lang="FR")
+    letter, result = tmp_path / "letter.html", tmp_path / "letter.de.html"
+    letter.write_text("<p>the dog</p>\n<pre>the cat</pre>\n")
+    client.translate_document_from_filepath(letter, result, source_lang="EN", target_lang="DE")
+    assert result.read_text() == f"<p>{want}</p>\n<pre>the cat</pre>\n"
+    letter.with_suffix(".docx").write_bytes(b"no document")
+    with pytest.raises(deepl.DocumentTranslationException, match="Word document"):
+        client.translate_document_from_filepath(
+            letter.with_suffix(".docx"), tmp_path / "x.docx", target_lang="DE"
+        )
+    assert not (tmp_path / "x.docx").exists()
     client.close()
 
 

@@ -15,6 +15,7 @@ from starlette.types import ASGIApp
 from dragoman import __version__
 from dragoman.errors import DragomanError
 from dragoman.serve.authentication import Authenticator
+from dragoman.serve.document_jobs import DocumentJobs
 from dragoman.serve.errors import handle_failure, handle_http_error, handle_invalid_request
 from dragoman.serve.middleware import RequestMiddleware
 from dragoman.serve.routes import deepl, documents, health, libretranslate, page, reference, v1
@@ -24,9 +25,12 @@ from dragoman.serve.service import TranslationService
 def build_app(service: TranslationService) -> FastAPI:
     """Return the application with all its routes; it closes the service when it ends."""
 
+    jobs = DocumentJobs(service)
+
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         yield
+        jobs.close()
         service.close()
 
     app = FastAPI(
@@ -40,6 +44,7 @@ def build_app(service: TranslationService) -> FastAPI:
     app.state.service = service
     app.state.authenticator = Authenticator(service.settings)
     app.state.documents = documents.DocumentStore()
+    app.state.document_jobs = jobs
     for module in (page, reference, health, libretranslate, documents, deepl, v1):
         app.include_router(module.router)
     app.add_exception_handler(HTTPException, handle_http_error)

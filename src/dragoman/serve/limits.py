@@ -44,6 +44,10 @@ DOCUMENT_SECONDS: Final = 600.0
 """How long a translated document can be fetched."""
 DOCUMENT_BYTES: Final = 64 << 20
 """How large all translated documents that wait to be fetched may be together."""
+DOCUMENT_CHARACTERS: Final = 1_000_000
+"""How many characters a document may have that is translated in the background."""
+MAX_DOCUMENT_JOBS: Final = 16
+"""How many documents are translated in the background at a time."""
 DOCUMENT_EXPANSION: Final = 8
 """How many times larger than `max_body` a compressed document may become."""
 MAX_CLIENTS: Final = 10_000
@@ -75,7 +79,7 @@ class Limits:
                 raise ConfigError(f"{name} = {getattr(self, name)} admits no request; raise it")
         for name in ("rate", "drain_seconds"):
             if getattr(self, name) < 0:
-                raise ConfigError(f"{name} = {getattr(self, name)} is too small; the least is 0")
+                raise ConfigError(f"{name} = {getattr(self, name)} is too small; the minimum is 0")
 
     def check_texts(self, texts: Sequence[str]) -> None:
         """Raise 413 if there are too many texts, or too many characters in them."""

@@ -84,7 +84,7 @@ class ModelRegistry:
             self.models.append(_load(name, path, settings, batcher))
         for unknown in set(settings.pairs) - set(paths):
             raise ConfigError(
-                f"--pair {unknown}=…: no such model is served; there are {', '.join(paths)}"
+                f"--pair {unknown}=…: no such model is served; the models are {', '.join(paths)}"
             )
 
     @property

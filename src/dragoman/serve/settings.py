@@ -61,10 +61,10 @@ class Settings:
 
     def __post_init__(self) -> None:
         if not self.models:
-            raise ConfigError("there is nothing to serve; name a model directory")
+            raise ConfigError("there is nothing to serve; give a model directory")
         if self.linger < 0:
-            raise ConfigError(f"linger = {self.linger} is too small; the least is 0")
+            raise ConfigError(f"linger = {self.linger} is too small; the minimum is 0")
         if self.threads is not None and self.threads < 1:
-            raise ConfigError(f"threads = {self.threads} is too small; the least is 1")
+            raise ConfigError(f"threads = {self.threads} is too small; the minimum is 1")
         if not 0 <= self.port < 65536:
             raise ConfigError(f"port = {self.port} does not exist; choose one from 0 to 65535")

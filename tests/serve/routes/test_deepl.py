@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -74,3 +75,79 @@ def test_languages_are_of_sources_or_of_targets(served: Callable[..., Service]) 
     assert [one["language"] for one in service.client.get("/v2/languages").json()] == ["EN"]
     found = service.client.get("/v2/languages?type=target").json()
     assert found == [{"language": "DE", "name": "German", "supports_formality": False}]
+
+
+# --- documents ---
+
+
+def send(service: Service, name: str, content: bytes, **fields: str) -> Any:
+    data = {"source_lang": "EN", "target_lang": "DE"} | fields
+    return service.client.post("/v2/document", data=data, files={"file": (name, content)})
+
+
+def wait(service: Service, handle: dict[str, str]) -> dict[str, Any]:
+    body = {"document_key": handle["document_key"]}
+    for _ in range(200):
+        state: dict[str, Any] = service.post(f"/v2/document/{handle['document_id']}", body).json()
+        if state["status"] in ("done", "error"):
+            return state
+        time.sleep(0.05)
+    raise AssertionError(state)
+
+
+@pytest.fixture
+def service_of_documents(served: Callable[..., Service]) -> Iterator[Service]:
+    """A service that goes on between requests."""
+    found = served()
+    with found.client:
+        yield found
+
+
+def test_a_document_is_sent_asked_after_and_fetched_once(service_of_documents: Service) -> None:
+    service = service_of_documents
+    translator = service.inner.registry.models[0].translator
+    content = f"# {SENTENCES[0]}\n\n```\ncode\n```\n".encode()
+    handle = send(service, "a.md", content).json()
+    state = wait(service, handle)
+    assert state == {
+        "document_id": handle["document_id"],
+        "status": "done",
+        "billed_characters": len(SENTENCES[0]),
+    }
+    key = {"document_key": handle["document_key"]}
+    found = service.post(f"/v2/document/{handle['document_id']}/result", key)
+    wanted = translator.translate(SENTENCES[0]).text
+    assert found.text == f"# {wanted}\n\n```\ncode\n```\n"
+    assert service.post(f"/v2/document/{handle['document_id']}/result", key).status_code == 404
+
+
+def test_a_broken_document_says_what_is_wrong(service_of_documents: Service) -> None:
+    service = service_of_documents
+    state = wait(service, send(service, "a.docx", b"no zip").json())
+    assert state["status"] == "error"
+    assert state["error_message"]
+    assert "\n" not in state["error_message"]
+
+
+def test_nobody_gets_the_document_of_another(service_of_documents: Service) -> None:
+    service = service_of_documents
+    handle = send(service, "a.txt", b"the dog").json()
+    other = {"document_key": "0" * 64}
+    assert service.post(f"/v2/document/{handle['document_id']}", other).status_code == 404
+    assert service.post("/v2/document/NO/result", other).status_code == 404
+    wait(service, handle)
+
+
+@pytest.mark.parametrize(
+    ("name", "fields"),
+    [
+        ("a.exe", {}),
+        ("a", {}),
+        ("a.txt", {"output_format": "pdf"}),
+        ("a.txt", {"source_lang": "XX"}),
+    ],
+)
+def test_a_document_that_cannot_be_translated_is_refused_at_once(
+    name: str, fields: dict[str, str], service: Service
+) -> None:
+    assert send(service, name, b"the dog", **fields).status_code == 400

@@ -1,14 +1,20 @@
-"""DeepL's API: translating texts, listing the languages, and what a key has used."""
+"""DeepL's API: translating texts and documents, listing languages, and what a key has used."""
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
 from urllib.parse import parse_qs
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, File, Form, Request, UploadFile
+from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 
+from dragoman.inference.documents.formats import MEDIA_TYPES, open_document
+from dragoman.inference.documents.options import ALL_COLUMNS, DocumentOptions
+from dragoman.serve.document_jobs import Status
 from dragoman.serve.errors import DEEPL_ERROR_RESPONSES, ServiceError
+from dragoman.serve.limits import DOCUMENT_EXPANSION
+from dragoman.serve.models import ServedModel
 from dragoman.serve.requests import (
     Body,
     FormRoute,
@@ -17,7 +23,7 @@ from dragoman.serve.requests import (
     get_service,
     translate,
 )
-from dragoman.text.languages import language_name
+from dragoman.text.languages import detect_languages, language_name
 
 UNLIMITED: Final = 10**12
 """The characters that DeepL gives as the limit of accounts without one."""
@@ -98,6 +104,110 @@ async def translate_texts(request: Request, body: DeepLBody) -> DeepLAnswer:
             for text, one in zip(texts, found, strict=True)
         ]
     )
+
+
+# --- documents ---
+
+
+class DocumentHandle(BaseModel):
+    """Names a document that is being translated."""
+
+    document_id: str
+    document_key: str
+
+
+class DocumentKey(Body):
+    """Shows that a document is the client's own."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"document_key": "0A1B2C"}]})
+    document_key: str
+
+
+class DocumentState(BaseModel):
+    """Says how far a document has come."""
+
+    document_id: str
+    status: Status
+    seconds_remaining: int | None = None
+    billed_characters: int | None = None
+    error_message: str | None = None
+
+
+@router.post("/document")
+async def send_document(
+    request: Request,
+    file: Annotated[UploadFile, File(description=f"One of: {', '.join(MEDIA_TYPES)}.")],
+    target_lang: Annotated[str, Form()],
+    source_lang: Annotated[str | None, Form()] = None,
+    filename: Annotated[str | None, Form()] = None,
+    glossary_id: Annotated[str | None, Form()] = None,
+    output_format: Annotated[str | None, Form()] = None,
+) -> DocumentHandle:
+    """Begin to translate a document; its state is asked for, and its translation fetched."""
+    key = _authenticate(request)
+    if glossary_id:
+        raise ServiceError(404, "There are no glossaries here; see /v1/translate.")
+    extension = (filename or file.filename or "").rpartition(".")[2].lower()
+    if extension not in MEDIA_TYPES or (output_format or extension).lower() != extension:
+        raise ServiceError(400, f"Document format not supported; use {', '.join(MEDIA_TYPES)}.")
+    service, content, target = get_service(request), await file.read(), target_lang.lower()
+    source = source_lang.lower() if source_lang else None
+    if source is not None:
+        service.registry.find_pair(source, target)  # refuses what is not served
+    options = DocumentOptions(
+        columns=(ALL_COLUMNS,), source_language=source, target_language=target
+    )
+    max_bytes = DOCUMENT_EXPANSION * service.settings.limits.max_body
+
+    def choose_model(text: str) -> ServedModel:
+        candidates = service.registry.find_sources(target)
+        language = source or detect_languages(text, candidates)[0][0]
+        return service.registry.find_pair(language, target)
+
+    authenticator = get_authenticator(request)
+    name, job = request.app.state.document_jobs.start(
+        extension,
+        lambda: open_document(extension, content, max_bytes=max_bytes, options=options),
+        choose_model,
+        lambda characters: authenticator.add_usage(key, characters),
+    )
+    return DocumentHandle(document_id=name, document_key=job.key)
+
+
+@router.post(
+    "/document/{document_id}",
+    response_model_exclude_none=True,
+    openapi_extra=form_schema(DocumentKey),
+)
+async def document_state(request: Request, document_id: str, body: DocumentKey) -> DocumentState:
+    """Say how far a document has come."""
+    _authenticate(request)
+    job = request.app.state.document_jobs.find(document_id, body.document_key)
+    state = DocumentState(document_id=document_id, status=job.status)
+    if job.status == "translating":
+        state.seconds_remaining = job.seconds_remaining
+    elif job.status == "done":
+        state.billed_characters = job.characters
+    elif job.status == "error":
+        state.error_message = job.error
+    return state
+
+
+@router.post(
+    "/document/{document_id}/result",
+    response_class=Response,
+    openapi_extra=form_schema(DocumentKey),
+)
+async def fetch_document(request: Request, document_id: str, body: DocumentKey) -> Response:
+    """Return a translated document, once."""
+    _authenticate(request)
+    jobs = request.app.state.document_jobs
+    job = jobs.find(document_id, body.document_key)
+    if job.status != "done":
+        raise ServiceError(503, "the document is not translated yet", retry_after=1)
+    jobs.take(document_id)
+    headers = {"content-disposition": f'attachment; filename="translation.{job.extension}"'}
+    return Response(job.content, media_type=MEDIA_TYPES[job.extension], headers=headers)
 
 
 @router.get("/languages")

@@ -1,0 +1,171 @@
+"""Documents that are translated in the background: sent, asked after, and fetched when done.
+
+A document may be much longer than a request's texts. Its units are translated some at a time, each
+time through the same queue that all requests wait in, so that none of these waits for a book.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal
+
+from dragoman.errors import DragomanError
+from dragoman.inference import Translation
+from dragoman.inference.documents.document import Document
+from dragoman.inference.documents.marked_text import UnitTexts
+from dragoman.serve.errors import ServiceError, as_service_error
+from dragoman.serve.limits import (
+    DOCUMENT_BYTES,
+    DOCUMENT_CHARACTERS,
+    DOCUMENT_SECONDS,
+    MAX_DOCUMENT_JOBS,
+)
+from dragoman.serve.models import ServedModel
+from dragoman.serve.service import TranslationService
+
+Status = Literal["queued", "translating", "done", "error"]
+
+
+@dataclass(slots=True)
+class DocumentJob:
+    """Hold one document on its way."""
+
+    extension: str
+    key: str = field(default_factory=lambda: secrets.token_hex(32))
+    """Whoever knows this may ask after the document and fetch it."""
+    status: Status = "queued"
+    characters: int = 0
+    units: int = 0
+    units_done: int = 0
+    began: float = field(default_factory=time.monotonic)
+    ended: float = 0.0
+    content: bytes = b""
+    error: str = ""
+
+    @property
+    def seconds_remaining(self) -> int:
+        """Return how long it will take yet, by how long it has taken."""
+        if not self.units_done:
+            return 2
+        passed = time.monotonic() - self.began
+        return int(passed * (self.units - self.units_done) / self.units_done) + 1
+
+
+class DocumentJobs:
+    """Translate documents in the background, and keep the results for a while."""
+
+    def __init__(self, service: TranslationService) -> None:
+        self._service = service
+        self._jobs: dict[str, DocumentJob] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def start(
+        self,
+        extension: str,
+        open_document: Callable[[], Document],
+        choose_model: Callable[[str], ServedModel],
+        on_done: Callable[[int], None],
+    ) -> tuple[str, DocumentJob]:
+        """Begin with a document and return its name; raise 503 if too many are on their way.
+
+        `choose_model` is given the document's text, and `on_done` its number of characters.
+        """
+        self._forget_old()
+        if len(self._tasks) >= MAX_DOCUMENT_JOBS:
+            raise ServiceError(503, "too many documents at once; try again later", retry_after=5)
+        name, job = secrets.token_hex(16).upper(), DocumentJob(extension)
+        self._jobs[name] = job
+        task = asyncio.create_task(self._run(job, open_document, choose_model, on_done))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return name, job
+
+    def find(self, name: str, key: str) -> DocumentJob:
+        """Return a document by its name and key, or raise 404."""
+        job = self._jobs.get(name)
+        if job is None or not secrets.compare_digest(job.key.encode(), key.encode()):
+            raise ServiceError(404, "there is no such document, or it has expired")
+        return job
+
+    def take(self, name: str) -> None:
+        """Forget a document, which can be fetched once."""
+        self._jobs.pop(name, None)
+
+    def close(self) -> None:
+        """End what is not done."""
+        for task in self._tasks:
+            task.cancel()
+
+    async def _run(
+        self,
+        job: DocumentJob,
+        open_document: Callable[[], Document],
+        choose_model: Callable[[str], ServedModel],
+        on_done: Callable[[int], None],
+    ) -> None:
+        try:
+            document = await asyncio.to_thread(open_document)
+            whole = "\n".join(unit.text for unit in document.units)
+            job.characters = len(whole)
+            if len(whole) > DOCUMENT_CHARACTERS:
+                raise ServiceError(
+                    413,
+                    f"the document has {len(whole):,} characters; at most "
+                    f"{DOCUMENT_CHARACTERS:,} are allowed",
+                )
+            model = await asyncio.to_thread(choose_model, whole)
+            job.status = "translating"
+            texts = UnitTexts(document.units)
+            job.units = len(texts)
+            plain = await self._translate(job, model, texts.plain, align=False)
+            marked = await self._translate(job, model, texts.marked, align=True)
+            units = await asyncio.to_thread(texts.assemble, plain, marked)
+            job.content = await asyncio.to_thread(document.fill, units)
+            job.status = "done"
+            on_done(job.characters)
+        except asyncio.CancelledError:
+            job.status, job.error = "error", "the service is shutting down"
+        except Exception as error:
+            known = as_service_error(error)
+            job.status = "error"
+            if isinstance(error, DragomanError):
+                job.error = str(error)
+            else:
+                job.error = known.detail if known is not None else "the document failed"
+        finally:
+            job.ended = time.monotonic()
+
+    async def _translate(
+        self, job: DocumentJob, model: ServedModel, texts: list[str], *, align: bool
+    ) -> list[Translation]:
+        """Translate texts in turns with all other requests; wait where the queue is full."""
+        found: list[Translation] = []
+        size = max(1, self._service.settings.limits.queue // 8)
+        while len(found) < len(texts):
+            some = texts[len(found) : len(found) + size]
+            try:
+                with self._service.admission.admit(len(some)):
+                    found += await self._service.translate(model, some, align=align)
+            except ServiceError as error:
+                if error.status_code not in (503, 504) or self._service.admission.draining:
+                    raise
+                size = max(1, size // 2) if error.status_code == 504 else size
+                if error.status_code == 504 and len(some) == 1:
+                    raise
+                await asyncio.sleep(0.5)
+            else:
+                job.units_done += len(some)
+        return found
+
+    def _forget_old(self) -> None:
+        """Forget documents that nobody fetched in time, and the oldest where there is no room."""
+        now, size = time.monotonic(), 0
+        for name, job in reversed(list(self._jobs.items())):
+            size += len(job.content)
+            old = job.ended and now - job.ended > DOCUMENT_SECONDS
+            if old or (job.ended and size > DOCUMENT_BYTES):
+                del self._jobs[name]
