@@ -53,6 +53,7 @@ def test_what_is_right_is_left_as_it_is(pair: str, source: str, target: str) -> 
         ("de-en", "1.499,00 €", "1.499,00 €", "1,499.00 €"),
         ("de-en", "25.400.000 Dollar", "USD 25.400,000", "USD 25,400,000"),
         ("de-en", "0,5 l", "0,5 l", "0.5 l"),
+        ("de-en", "79,51 €", "7.9.51 €", "79.51 €"),
         ("en-de", "The price is $1,499.00.", "Es kostet 1,499.00 $.", "Es kostet 1.499,00 $."),
         ("en-de", "It costs $3.50", "Es kostet 3.50 $", "Es kostet 3,50 $"),
         ("en-de", "It is −5.2 °C", "Es sind 5,2 °C", "Es sind −5,2 °C"),
@@ -94,6 +95,11 @@ def test_what_is_missing_is_said() -> None:
     report = check_numbers("Er zahlt 20 Milliarden in 2004", "He pays in 2004", ("de", "en"))
     assert [token.text for token in report.lost] == ["20"]
     assert report.edits == []
+
+
+def test_a_date_in_pieces_is_missing() -> None:
+    report = check_numbers("on 11/16/2024", "am 11./16/2024", ("en", "de"))
+    assert [token.text for token in report.lost] == ["11/16/2024"]
 
 
 def test_what_is_hidden_is_not_a_number() -> None:

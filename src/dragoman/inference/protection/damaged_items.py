@@ -8,6 +8,7 @@ from difflib import SequenceMatcher
 from typing import Final
 
 from dragoman.inference.protection.items import Item, find_items
+from dragoman.inference.protection.stand_ins import find_copies
 
 _TOKEN: Final = re.compile(r"\S+")
 _MARKS: Final = ".,;:!?\"'()[]“”„«»…"
@@ -39,7 +40,9 @@ def find_damaged(
     best: tuple[float, tuple[int, int] | None] = 0.0, None
     for start, end, least in candidates:
         part = output[start:end]
-        if start >= end or part in source or any(a < end and start < b for a, b in taken):
+        if start >= end or any(a < end and start < b for a, b in taken):
+            continue
+        if any(source[a:b] == part for a, b in find_copies(part, source)):
             continue
         matcher = SequenceMatcher(None, item.text.lower(), part.lower(), autojunk=False)
         if (

@@ -72,6 +72,7 @@ _UNIT: Final = re.compile(
 )
 _LIKE_ENOUGH: Final = 0.5
 """Numbers whose digits are this much alike may be one that was changed into the other."""
+_MUCH_ALIKE: Final = 0.8
 _UNIT_BEFORE: Final = re.compile(r"(?:[€$£¥₩]|EUR|USD|GBP)\s?$")
 
 
@@ -286,6 +287,8 @@ class _Comparison:
         names = _MONTHS.get(primary_code(self.languages[1]), "").split()
         lowered = self.target.lower()
         months = {n for n, name in enumerate(names, 1) if re.search(rf"\b{name}", lowered)}
+        if token.kind == "date" and names and not months:
+            return
         taken = []
         for part in token.parts:
             for place in self._free():
@@ -364,11 +367,7 @@ class _Comparison:
 
     def _write_as_target(self, token: NumberToken, other: NumberToken) -> None:
         """Write a number that is there as the target language does, where it is surely one."""
-        if (
-            not token.readings
-            or other.kind in ("date", "time")
-            or number_format(self.languages[1]) is None
-        ):
+        if not token.readings or other.kind == "time" or number_format(self.languages[1]) is None:
             return
         reading = token.readings[0]
         strict = other.readings[:1]
@@ -436,14 +435,14 @@ class _Comparison:
     @staticmethod
     def _likeness(token: NumberToken, other: NumberToken, single: bool) -> float:
         """Return how much alike two numbers look; single ones of a digit or two are alike."""
-        if bool(token.parts) != bool(other.parts) and len(other.digits) < 3:
-            return 0.0
         lengths = len(token.digits), len(other.digits)
         if single and max(lengths) <= 2 and not token.parts and not other.parts:
             return _LIKE_ENOUGH
         if min(lengths) == 1:
             return 0.0
-        return SequenceMatcher(None, token.digits, other.digits, autojunk=False).ratio()
+        alike = SequenceMatcher(None, token.digits, other.digits, autojunk=False).ratio()
+        differ = bool(token.parts) != bool(other.parts)  # a date and something else
+        return 0.0 if differ and alike < _MUCH_ALIKE else alike
 
     def _check_signs(self, token: NumberToken, other: NumberToken) -> None:
         """Put back a minus, a currency, a percent sign or a degree that is gone."""

@@ -156,11 +156,13 @@ class _Placement:
     def _put_tag(self, item: CutItem, token: int, after: bool) -> Edit:
         start, end = self.target_spans[token]
         core = _core(self.target, start, end)
-        # Marks that stood between a tag and its word still do.
+        # Marks that stood between a tag and its word still do, and others do not come between.
         if after:
-            place = core[1] if item.touches[1] else end
+            inside = item.touches[0] and is_word(self.source[item.at - 1])
+            place = core[1] if inside or item.touches[1] else end
             return Edit(place, place, ("" if item.touches[0] else " ") + item.text)
-        place = core[0] if item.touches[0] else start
+        inside = item.touches[1] and is_word(self.source[item.at])
+        place = core[0] if inside or item.touches[0] else start
         return Edit(place, place, item.text + ("" if item.touches[1] else " "))
 
     # --- what stands for a word, and what stands apart ---

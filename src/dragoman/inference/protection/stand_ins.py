@@ -51,11 +51,11 @@ class StandIns:
     def usable(self, text: str, kind: str) -> list[str]:
         """Return what can stand for an item of a kind in a text, the best first.
 
-        A name in another script is best replaced by a word.
+        A name is best replaced by a word.
         """
         lists = (
             (self.words, self.placeholders)
-            if kind == "unknown"
+            if kind in ("unknown", "name", "hashtag")
             else (self.placeholders, self.words)
         )
         lowered = text.lower()
