@@ -78,3 +78,34 @@ def test_a_model_is_named_after_its_directory_or_as_asked(
 def test_half_a_name_and_directory_is_refused(text: str) -> None:
     with pytest.raises(ConfigError, match="write a name and a model directory"):
         NamedModel.parse(text)
+
+
+TMX = """<?xml version="1.0" encoding="UTF-8"?>
+<tmx version="1.4"><header srclang="en" datatype="plaintext" segtype="sentence"
+ creationtool="x" creationtoolversion="1" adminlang="en" o-tmf="x"/><body>
+<tu><tuv xml:lang="en"><seg>the dog.</seg></tuv><tuv xml:lang="de"><seg>der Köter.</seg></tuv></tu>
+</body></tmx>
+"""
+
+
+def test_a_translation_memory_is_used_by_the_models_of_its_languages(
+    served: Callable[..., Service], tmp_path: Path
+) -> None:
+    file = tmp_path / "known.tmx"
+    file.write_text(TMX, encoding="utf-8")
+    service = served(names=("ende", "deen"), memories=(file,))
+    asked = {"q": "the dog. the dog.", "source": "en", "target": "de"}
+    found = service.post("/translate", asked).json()["translatedText"]
+    assert found == "der Köter. der Köter."
+    back = service.post("/translate", asked | {"source": "de", "target": "en"}).json()
+    assert "Köter" not in back["translatedText"]
+    assert file.read_text(encoding="utf-8") == TMX
+
+
+def test_a_memory_that_no_model_can_use_is_refused(
+    served: Callable[..., Service], tmp_path: Path
+) -> None:
+    file = tmp_path / "known.tmx"
+    file.write_text(TMX.replace('"de"', '"fr"'), encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"known\.tmx"):
+        served(memories=(file,))

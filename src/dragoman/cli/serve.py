@@ -24,6 +24,10 @@ def serve(
         list[str] | None,
         typer.Option(metavar="NAME=EN-DE", help="Languages of a model that does not name them."),
     ] = None,
+    memory: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="TMX", help="Translation memory, only read; can be repeated."),
+    ] = None,
     keys: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="File of API keys, one per line; or set DRAGOMAN_KEYS."),
@@ -83,6 +87,7 @@ def serve(
             pairs=dict(map(_parse_pair, pair or ())),
             host=host,
             port=port,
+            memories=tuple(memory or ()),
             keys=read_keys(keys),
             origins=tuple(cors or ()),
             limits=limits,

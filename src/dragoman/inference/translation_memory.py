@@ -61,6 +61,8 @@ class TranslationMemory:
         """So many pairs were new, or had another translation before."""
         self.used = 0
         """So many sentences were translated by the memory."""
+        self.learns = True
+        """Whether `translate` adds what the memory lacks; if not, many threads may use it."""
         self._pairs: dict[str, tuple[str, str]] = {}
         self._new: dict[str, None] = {}  # keys of pairs that are not yet written
         self._similar: dict[str, list[str]] = {}  # keys by their words without numbers
@@ -157,12 +159,11 @@ class TranslationMemory:
         run: TranslateFunction,
         *,
         aligned: bool = False,
-        learn: bool = True,
     ) -> list[Translation]:
         """Return the memory's translations, and for sentences it lacks what `run` gives.
 
         With `aligned`, `run` translates all, and the memory's translations are aligned by its own.
-        With `learn` what the memory lacked is added, unless something is wrong with it. A request
+        What the memory lacked is added if it `learns`, unless something is wrong with it. A request
         that says what its translation must be is not looked for.
         """
         known: dict[Request, str] = {}
@@ -172,11 +173,13 @@ class TranslationMemory:
                 known[request] = match.text
         asked = [one for one in dict.fromkeys(requests) if aligned or one not in known]
         found = dict(zip(asked, run(asked) if asked else [], strict=True))
-        if learn:
+        if self.learns:
             self.add(
                 (request.text, translation.text)
                 for request, translation in found.items()
-                if request not in known and _is_plain(request) and not translation.issues
+                if request not in known
+                and _is_plain(request)
+                and all(issue.repaired for issue in translation.issues)
             )
         for request, text in known.items():
             pairs = _move_alignment(found[request], text) if aligned else ()

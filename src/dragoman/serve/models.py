@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from dragoman.config import Config
-from dragoman.errors import ConfigError
+from dragoman.errors import ConfigError, DataError
 from dragoman.inference import Translator
 from dragoman.inference.cpu import CpuEngine
 from dragoman.inference.loading import attach_shortlist, choose_device, load_for_inference
 from dragoman.inference.parser import Parser
+from dragoman.inference.translation_memory import TranslationMemory
 from dragoman.serve.batcher import BatchedEngine, Batcher
 from dragoman.serve.errors import ServiceError
 from dragoman.serve.limits import MAX_EXTRA
@@ -38,6 +39,8 @@ class ServedModel:
         """How many texts of one request are done at a time in the serial queue."""
         self.source, self.target = languages or ("", "")
         self.batched = isinstance(model._engine, BatchedEngine)
+        self.memory: TranslationMemory | None = None
+        """Sentences whose translations are known."""
 
     @property
     def is_parser(self) -> bool:
@@ -82,10 +85,26 @@ class ModelRegistry:
                 )
             paths[name] = path
             self.models.append(_load(name, path, settings, batcher))
+        for path in settings.memories:
+            self._use_memory(path)
         for unknown in set(settings.pairs) - set(paths):
             raise ConfigError(
                 f"--pair {unknown}=…: no such model is served; the models are {', '.join(paths)}"
             )
+
+    def _use_memory(self, path: Path) -> None:
+        """Let the translators of a memory's languages use it; refuse one that none can use."""
+        used = False
+        for one in self.translators:
+            try:
+                memory = TranslationMemory.read(path, one.source, one.target)
+            except DataError as error:
+                reason = str(error)
+                continue
+            if len(memory):
+                memory.learns, one.memory, used = False, memory, True
+        if not used:
+            raise ConfigError(reason if self.translators else f"{path}: no translator is served")
 
     @property
     def translators(self) -> list[ServedModel]:

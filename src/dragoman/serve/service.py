@@ -70,7 +70,7 @@ class TranslationService:
         options = {name: value for name, value in options.items() if _is_set(name, value)}
 
         def work(some: list[str]) -> list[Translation]:
-            return translator.translate(some, **options)
+            return translator.translate(some, memory=model.memory, **options)
 
         if model.can_batch(options):
             found = await self._run_in_thread(model, lambda: work(list(texts)))

@@ -56,6 +56,8 @@ class Settings:
     precision: str = "auto"
     shortlist: bool = False
     """Whether translators use their shortlists."""
+    memories: tuple[Path, ...] = ()
+    """Translation memories, each used by the translators of its languages; they are only read."""
     linger: float = 1.0
     """Seconds to go on listening after readiness has ended, for a load balancer to notice."""
 
