@@ -11,7 +11,7 @@ from lxml import etree
 
 from dragoman.errors import ConfigError, DataError, DragomanError
 from dragoman.inference.translation_memory import TranslationMemory, translate_with_memory
-from dragoman.inference.translation_types import Request, Translation
+from dragoman.inference.translation_types import Issue, Request, Translation
 
 FOREIGN = """<?xml version="1.0" encoding="{encoding}"?>
 <!DOCTYPE tmx SYSTEM "tmx14.dtd">
@@ -97,6 +97,17 @@ def test_only_what_it_lacks_is_translated_and_learned() -> None:
     assert kept.lookup("zwei").text == "ZWEI"  # type: ignore[union-attr]
     assert kept.added == 2
     assert [one.text for one in translate_with_memory(requests[:1], run, None)] == ["EINS"]
+
+
+@pytest.mark.parametrize(("repaired", "learned"), [(True, 1), (False, 0)])
+def test_what_is_wrong_is_not_learned(repaired: bool, learned: int) -> None:
+    def run(requests: Sequence[Request]) -> list[Translation]:
+        issues = (Issue("item", "7", repaired),)
+        return [Translation(one.text, "x", 0.0, (), issues=issues) for one in requests]
+
+    made = memory()
+    made.translate([Request("sieben 7")], run)
+    assert made.added == learned
 
 
 @pytest.mark.parametrize("kept", ["Click Save now.", "Now click Save.", "Press Save, please."])

@@ -29,6 +29,7 @@ class _Format:
 
 _LXML: Final = ("lxml", "lxml")
 _OFFICE: Final = "application/vnd.openxmlformats-officedocument"
+_OPEN_DOCUMENT: Final = "application/vnd.oasis.opendocument"
 _HTML: Final = _Format("text/html; charset=utf-8", "html", "HtmlDocument")
 _MARKDOWN_LIBRARY: Final = (("markdown_it", "markdown-it-py"),)
 _MARKDOWN: Final = _Format(
@@ -64,12 +65,9 @@ _FORMATS: Final = {
         "PowerPointDocument",
         (_LXML,),
     ),
-    "odt": _Format(
-        "application/vnd.oasis.opendocument.text",
-        "opendocument",
-        "OpenDocumentText",
-        (_LXML,),
-    ),
+    "odt": _Format(f"{_OPEN_DOCUMENT}.text", "opendocument", "OpenDocumentText", (_LXML,)),
+    "odp": _Format(f"{_OPEN_DOCUMENT}.presentation", "opendocument", "OpenDocumentText", (_LXML,)),
+    "ods": _Format(f"{_OPEN_DOCUMENT}.spreadsheet", "opendocument", "OpenDocumentText", (_LXML,)),
     "epub": _Format("application/epub+zip", "epub", "EpubDocument", (_LXML,)),
     "srt": _Format("application/x-subrip; charset=utf-8", "subtitles", "SubRipDocument"),
     "vtt": _Format("text/vtt; charset=utf-8", "subtitles", "WebVttDocument"),

@@ -101,7 +101,12 @@ class MailDocument(Document):
             return PlainText(text, self._options)
         from dragoman.inference.documents.html import HtmlDocument
 
-        return HtmlDocument(text.encode("utf-8"), max_bytes=self._max_bytes)
+        # The mail says the charset, whatever the page itself may say.
+        return HtmlDocument(
+            text.encode("utf-8-sig"),
+            max_bytes=self._max_bytes,
+            target_language=self._options.target_language,
+        )
 
     def fill(self, translations: Sequence[Unit]) -> bytes:
         """Return the mail with translations in it; headers and parts that have none stay."""
@@ -119,7 +124,7 @@ class MailDocument(Document):
             if own == body.units:
                 continue
             filled = body.fill(own)
-            _set_text(part, filled.decode("utf-8") if isinstance(filled, bytes) else filled)
+            _set_text(part, filled.decode("utf-8-sig") if isinstance(filled, bytes) else filled)
         assert not coming
         out = io.BytesIO()
         BytesGenerator(out, policy=_POLICY).flatten(self._message)
