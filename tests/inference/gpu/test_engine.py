@@ -161,7 +161,9 @@ def test_a_gpu_is_given_more_lines_at_a_time(
 
     monkeypatch.setattr(GpuEngine, "search_each", counted)
     monkeypatch.setattr(GpuEngine, "window", 3)
-    assert len(list(dragoman.load(trained, device=gpu).translate_lines(["a"] * 7, beam=1))) == 7
+    words = ["a", "the", "old", "dog", "red", "cat", "tree"]
+    translator = dragoman.load(trained, device=gpu)
+    assert len(list(translator.translate_lines(words, beam=1, raw=True))) == 7
     assert seen == [3, 3, 1]
     seen.clear()
     assert len(list(load_parser(parser_path, device=gpu).parse_lines(["a"] * 7, beam=1))) == 7
