@@ -114,9 +114,18 @@ def pairs(alignment: str) -> list[tuple[int, int]]:
             "0-1 1-0 2-2",
             "<i>zwei</i> <b>eins</b> drei",
         ),
+        # Siblings stay apart.
+        (
+            "<a>New York</a> <b>Times</b> here",
+            "newest times yorkshire here",
+            "0-0 1-2 2-1 3-3",
+            "newest <b>times</b> <a>yorkshire</a> here",
+        ),
         # What is empty stays at its word, or at its sentence's end.
         ("One<n/> two.", "Zwei eins.", "0-1 1-0", "Zwei eins<n/>."),
         ("The first.<n/> A second.", "Das Erste. Ein Zweites.", "", "Das Erste.<n/> Ein Zweites."),
+        ("So one,<n/> two.", "Zwei, so eins, ja.", "0-1 1-2 2-0 2-3", "Zwei, so eins,<n/> ja."),
+        ("Wort<n/>teil da", "there wordpart", "0-1 1-0", "there wordpart<n/>"),
         ("Only this.<n/>", "Nur dies.", "0-0 1-1", "Nur dies.<n/>"),
         ("<n/>Only this.", "Nur dies.", "0-0 1-1", "<n/>Nur dies."),
         ("see <n/>here now", "jetzt hier sehen", "0-2 1-1 2-0", "jetzt <n/>hier sehen"),
@@ -134,6 +143,8 @@ def pairs(alignment: str) -> list[tuple[int, int]]:
             "0-0 1-1 2-2",
             "das <b>Haus (groß)</b>.",
         ),
+        ("the <b>big house</b> is", "das Haus (groß) ist", "0-0 1-2 2-1 3-3",
+         "das <b>Haus (groß)</b> ist"),
         ('He said "<b>no</b>".', "Er sagte „nein“.", "0-0 1-1 2-2", "Er sagte „<b>nein</b>“."),
         # Parts of words.
         ("20 m<u>2</u> large", "20 m2 groß", "0-0 1-1 2-2", "20 m<u>2</u> groß"),

@@ -145,6 +145,9 @@ def show(content: bytes) -> list[str]:
         ),
         (WORD_BODIES["bookmarks"][0],
          "<bookmarkStart/>HERE <bookmarkStart/>TITLE<bookmarkEnd/> A<bookmarkEnd/>"),
+        (paragraph(run("one "), '<w:bookmarkStart w:id="1" w:name="b"/>', run("two three"),
+                   '<w:bookmarkEnd w:id="1"/>', run(" four")),
+         "FOUR <bookmarkStart/>THREE TWO<bookmarkEnd/> ONE"),
         (WORD_BODIES["control"][0], "HELLO <sdt><sdtContent>READER</sdtContent></sdt>, DEAR."),
         (WORD_BODIES["formula"][0], "SMALL BE <oMath>x</oMath> LET."),
         (

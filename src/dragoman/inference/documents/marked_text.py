@@ -255,13 +255,20 @@ class _Projection:
             for window, row in zip(windows, shares, strict=True)
         ]
         ranked = sorted(range(len(nodes)), key=lambda n: -sum(max(0, one) for one in scores[n]))
+        owners = {
+            t: n
+            for n, window in enumerate(windows)
+            for t, score in zip(window, scores[n], strict=True)
+            if score > 0
+        }
         taken: set[int] = set()
         spans: dict[int, range] = {}
         for n in ranked:
             covered, window = nodes[n][1], windows[n]
             middle = (covered[0] + covered[-1] + 1) / 2 / len(self._sources)
             expected = middle * len(self._targets) - 0.5
-            span = _find_best_run(window, scores[n], taken, expected)
+            others = {t for t in window if owners.get(t, n) != n}  # marks that were apart stay so
+            span = _find_best_run(window, scores[n], taken | others, expected)
             if not span and pieces:
                 # Nothing comes from it alone: it takes the likeliest piece, a free one if any is.
                 linked = dict(zip(window, shares[n], strict=True))
