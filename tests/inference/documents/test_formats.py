@@ -10,7 +10,7 @@ import pytest
 
 from dragoman.errors import ConfigError, DataError
 from dragoman.inference.documents import formats
-from dragoman.inference.documents.document import Unit
+from dragoman.inference.documents.document import Document, Mark, Unit
 from dragoman.inference.documents.formats import (
     EXTENSIONS,
     MEDIA_TYPES,
@@ -88,6 +88,22 @@ def test_broken_bytes_are_refused_or_read(extension: str) -> None:
         except DataError as error:
             messages.append(str(error))
     assert not any("\n" in message for message in messages)
+
+
+@pytest.mark.parametrize("said", ["", "x", " ", "\n", "{1} {1} {9}", "<&\"'`*_|\\{", "lang " * 300])
+@pytest.mark.parametrize("extension", SAMPLES)
+def test_whatever_a_model_says_the_file_stays_one_of_its_format(extension: str, said: str) -> None:
+    options = DocumentOptions(columns=(ALL_COLUMNS,), overwrite=True)
+
+    def reopen(content: bytes) -> Document:
+        return open_document(extension, content, max_bytes=100_000, options=options)
+
+    document = reopen(SAMPLES[extension].encode())
+    marks = [
+        tuple(Mark(min(one.start, len(said)), min(one.end, len(said)), one.key) for one in u.marks)
+        for u in document.units
+    ]
+    reopen(document.fill([Unit(said, some) for some in marks]))
 
 
 @pytest.mark.parametrize("extension", SAMPLES)
