@@ -434,14 +434,14 @@ class Findings:
         self._report, self._flag_below = report, flag_below
         self._counts: Counter[tuple[str, bool]] = Counter()
         self._details: list[dict[str, Any]] = []
-        self._texts = self._flagged = 0
+        self._lines = self._flagged = 0
         self._unjudged: dict[str, str] = {}
         """This is the beginning of each input whose language has not been judged yet."""
         self._judged: set[str] = set()
 
     def add(self, found: Translation, line: int | None = None, where: Path | None = None) -> None:
         """Note a translation that began on this line of the input, or stood in this file."""
-        self._texts += 1
+        self._lines += sum(1 for one in found.source.splitlines() if one.strip())
         place = f"{where}" if where is not None else f"line {line}"
         for issue in found.issues:
             self._counts[issue.kind, issue.repaired] += 1
@@ -475,7 +475,7 @@ class Findings:
             return
         kinds = sorted({kind for kind, _ in self._counts})
         table = {
-            "texts": self._texts,
+            "lines": self._lines,
             "flagged": self._flagged,
             "issues": {
                 kind: {

@@ -1,0 +1,275 @@
+"""Texts, files and directories on the command line, with a model that copies."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman.cli import translate as translate_command
+from dragoman.cli.console import TranslationProgress
+from dragoman.inference import Translation, Translator
+from dragoman.workflows.translate_files import RECORD, result_name
+
+from ..awkward_texts import CASES
+from ..conftest import Result
+from ..fake_engines import make_translator
+
+Command = Callable[..., Result]
+
+PAGE = '<!DOCTYPE html>\n<p>The <b>old</b> house.</p><pre>x()</pre><img alt="A cat">\n'
+SUBTITLES = "1\n00:00:01,000 --> 00:00:02,000\nHello, my friend.\n\n"
+
+
+@pytest.fixture
+def model(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A model that copies, and from time to time says something else."""
+    monkeypatch.setattr(
+        translate_command, "load_translator", lambda *paths, **options: make_translator("identity")
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("dragoman.workflows.translate_files.identify_model", lambda path: str(path))
+    return tmp_path / "model"
+
+
+def good(result: Result) -> str:
+    assert result.status == 0, result.err
+    return result.out
+
+
+# --- texts ---
+
+
+def test_words_that_name_no_file_are_a_text(model: Path, command: Command) -> None:
+    assert good(command("translate", model, "Hello world.")) == "Hello world.\n"
+    assert good(command("translate", model, "Hello", "my", "world")) == "Hello my world\n"
+    assert good(command("translate", model, "Two")) == "Two\n"
+
+
+@pytest.mark.parametrize("name", ["letter.docx", "no/such", "./x", "a.txt"])
+def test_what_looks_like_a_file_must_be_one(name: str, model: Path, command: Command) -> None:
+    found = command("translate", model, name)
+    assert (found.status, found.err) == (2, f"dragoman: {name}: no such file\n")
+
+
+def test_a_file_and_a_text_are_not_mixed(model: Path, command: Command) -> None:
+    Path("a.txt").write_text("Hello.\n")
+    found = command("translate", model, "a.txt", "good morning")
+    assert found.status == 2
+    assert "'good morning' is not a file" in found.err
+
+
+@pytest.mark.parametrize("option", ["--out", "-o"])
+def test_the_translation_goes_where_it_is_wanted(
+    option: str, model: Path, command: Command
+) -> None:
+    text = b"One.\r\n\r\n  Two. Three.\r\n"
+    assert good(command("translate", model, option, "out.de", stdin=text)) == ""
+    assert Path("out.de").read_bytes() == text
+    good(command("translate", model, "--json", option, "out.jsonl", stdin=b"One.\nTwo.\n"))
+    lines = [json.loads(line)["text"] for line in Path("out.jsonl").read_text().splitlines()]
+    assert lines == ["One.", "Two."]
+    found = command("translate", model, option, "no/such/place", stdin=text)
+    assert found.status == 2
+    assert "cannot be written" in found.err
+
+
+def test_awkward_texts_come_back_from_standard_input(model: Path, command: Command) -> None:
+    cases = [case for case in CASES if case.kind in ("item", "title", "sentences", "single word")]
+    text = "\n\n".join(case.text for case in cases) + "\n"
+    found = good(command("translate", model, stdin=text.encode()))
+    blocks = found.removesuffix("\n").split("\n\n")
+    assert len(blocks) == len(cases)
+    for case, block in zip(cases, blocks, strict=True):
+        assert all(item in block for item in case.kept), block
+
+
+def test_a_text_in_another_language_is_said_once(model: Path, command: Command) -> None:
+    korean = "안녕하세요. 저는 학생입니다. 오늘은 날씨가 좋습니다.\n" * 3
+    found = command("translate", model, stdin=korean.encode())
+    assert found.status == 0
+    assert found.err == (
+        "dragoman: this seems to be Korean, and the model translates from English\n"
+    )
+    assert command("translate", model, stdin=b"This is as it should be, and so on.\n").err == ""
+
+
+def test_a_report_counts_what_was_found(
+    model: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        translate_command, "load_translator", lambda *paths, **options: make_translator("silent")
+    )
+    good(command("translate", model, "--report", "r.json", stdin=b"Good day.\n\nThe end.\n"))
+    found = json.loads(Path("r.json").read_text())
+    assert found["lines"] == 2
+    assert found["issues"] == {"empty": {"found": 2, "repaired": 0}}
+    assert found["details"][1] == {
+        "where": "line 3",
+        "kind": "empty",
+        "detail": "nothing was said",
+        "repaired": False,
+    }
+
+
+def test_what_was_translated_when_it_is_stopped_is_kept(
+    model: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopped(self: Translator, texts: Any, **options: Any) -> Iterator[Translation]:
+        for number, text in enumerate(texts):
+            if number == 2:
+                raise KeyboardInterrupt
+            yield Translation(text, text.upper(), 0.0, ())
+
+    monkeypatch.setattr(Translator, "translate_lines", stopped)
+    Path("a.txt").write_text("one\n\ntwo\n\nthree\n\n")
+    found = command("translate", model, "a.txt", "-o", "out.txt")
+    assert found.status == 130
+    assert found.err == "dragoman: stopped after 4 of 6 lines, in out.txt\n"
+    assert Path("out.txt").read_text() == "ONE\n\nTWO\n\n"
+
+
+def test_progress_is_shown_on_a_terminal_alone(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    (tmp_path / "a.txt").write_text("x\n" * 40)
+    monkeypatch.setattr(sys, "stderr", terminal := Terminal())
+    monkeypatch.setattr(sys, "stdout", io.StringIO())
+    with TranslationProgress([tmp_path / "a.txt"]) as progress:
+        progress.add("x\n" * 10)
+    assert "10 of 40 lines" in terminal.getvalue()
+    assert " left" in terminal.getvalue()
+    assert terminal.getvalue().endswith("\r\x1b[K")
+    monkeypatch.setattr(sys, "stderr", plain := io.StringIO())
+    with TranslationProgress([]) as progress:
+        progress.add("x\n")
+    assert plain.getvalue() == ""
+
+
+# --- documents ---
+
+
+def test_documents_are_written_beside_the_originals(model: Path, command: Command) -> None:
+    files = {
+        "page.html": PAGE,
+        "film.srt": SUBTITLES,
+        "README.md": "# Title\n\nSome `code` here.\n",
+        "strings.json": '{"a": "Hello, {name}!"}\n',
+        "table.csv": "id,text\n1,Good morning\n",
+        "mail.txt": "Dear Tom,\n\nthank you.\n",
+    }
+    for name, content in files.items():
+        Path(name).write_text(content)
+    found = good(command("translate", model, *files, "--column", "text"))
+    results = [result_name(Path(name), "de") for name in files]
+    assert found.split() == results
+    for name, result in zip(files, results, strict=True):
+        expected = files[name].replace('lang="en"', 'lang="de"')
+        assert Path(result).read_text() == expected, name
+
+
+@pytest.mark.parametrize(
+    ("name", "result"),
+    [
+        ("letter.docx", "letter.de.docx"),
+        ("app.en.json", "app.de.json"),
+        ("v1.2.md", "v1.2.de.md"),
+        ("x.tar.md", "x.de.md"),
+    ],
+)
+def test_a_result_is_named_by_its_language(name: str, result: str) -> None:
+    assert result_name(Path(name), "de") == result
+
+
+def test_a_result_that_exists_is_overwritten_only_if_wanted(model: Path, command: Command) -> None:
+    Path("page.html").write_text(PAGE)
+    Path("page.de.html").write_text("by hand")
+    found = command("translate", model, "page.html")
+    assert found.status == 2
+    assert "page.de.html: already exists; add --force" in found.err
+    assert Path("page.de.html").read_text() == "by hand"
+    good(command("translate", model, "page.html", "--force"))
+    assert Path("page.de.html").read_text() == PAGE
+    good(command("translate", model, "page.html", "-o", "other.html"))
+    assert Path("other.html").read_text() == PAGE
+
+
+def test_a_broken_document_is_one_line_and_the_others_are_done(
+    model: Path, command: Command
+) -> None:
+    Path("bad.docx").write_bytes(b"no document")
+    Path("page.html").write_text(PAGE)
+    found = command("translate", model, "bad.docx", "page.html")
+    assert found.status == 2
+    assert found.out == "page.de.html\n"
+    assert found.err.startswith("dragoman: bad.docx: ")
+    assert found.err.count("\n") == 1
+    assert not Path("bad.de.docx").exists()
+
+
+def test_a_directory_keeps_its_structure_and_is_done_once(
+    model: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("docs/deep/er").mkdir(parents=True)
+    Path("docs/a.md").write_text("# Title\n")
+    Path("docs/deep/er/page.html").write_text(PAGE)
+    Path("docs/deep/picture.png").write_bytes(b"\x89PNG")
+    good(command("translate", model, "docs", "--out", "docs.de"))
+    assert Path("docs.de/a.md").read_text() == "# Title\n"
+    assert Path("docs.de/deep/er/page.html").read_text() == PAGE
+    assert Path("docs.de/deep/picture.png").read_bytes() == b"\x89PNG"
+    assert Path("docs.de", RECORD).exists()
+
+    def refuse(self: Translator, *texts: Any, **options: Any) -> Any:
+        raise AssertionError("translated again")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Translator, "translate", refuse)
+        good(command("translate", model, "docs", "--out", "docs.de"))
+    Path("docs/a.md").write_text("# Other\n")
+    good(command("translate", model, "docs", "--out", "docs.de"))
+    assert Path("docs.de/a.md").read_text() == "# Other\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["docs"], "name it with --out"),
+        (["docs", "--out", "docs"], "would be overwritten"),
+        (["docs", "--out", "docs/a.md"], "is a file"),
+        (["docs/a.md", "--json"], "documents are translated to documents"),
+        (["docs/a.md", "docs/x.png"], "no document that can be translated"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(
+    arguments: list[str], message: str, model: Path, command: Command
+) -> None:
+    Path("docs").mkdir()
+    Path("docs/a.md").write_text("# Title\n")
+    Path("docs/x.png").write_bytes(b"x")
+    found = command("translate", model, *arguments)
+    assert found.status == 2
+    assert message in found.err
+    assert sorted(path.name for path in Path("docs").iterdir()) == ["a.md", "x.png"]
+
+
+def test_a_memory_knows_sentences_and_learns_new_ones(model: Path, command: Command) -> None:
+    assert (
+        "2 new translations are in known.tmx"
+        in command("translate", model, "--memory", "known.tmx", stdin=b"Good day. The end.\n").err
+    )
+    known = Path("known.tmx").read_text()
+    Path("known.tmx").write_text(known.replace("<seg>Good day.</seg></tuv>", "<seg>X</seg></tuv>"))
+    changed = Path("known.tmx").read_text().replace("<seg>X</seg>", "<seg>Good day.</seg>", 1)
+    Path("known.tmx").write_text(changed)
+    found = command("translate", model, "--memory", "known.tmx", stdin=b"Good day. The end.\n")
+    assert found.out == "X The end.\n"
