@@ -90,6 +90,8 @@ def test_android_strings_are_found_and_escaped() -> None:
     assert "hELLO <b>WORLD</b>, IT\\'S?\\nyES %1$s" in shouted
     assert 'hELLO <xliff:g id="x" example="y">%s</xliff:g> &amp; SO' in shouted
     assert ">Not<" in shouted
+    filled = fill_with(read("xml", ANDROID), lambda text: f"?{text}?")
+    assert ">\\?One two?<" in filled
     assert "@string/other" in shouted
 
 

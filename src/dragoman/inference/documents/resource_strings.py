@@ -238,7 +238,12 @@ class AndroidStringsDocument(Document):
     def fill(self, translations: Sequence[Unit]) -> bytes:
         """Return the file with a translation in place of each string."""
         replacements = [
-            (element.inside, element.inside_end, inline.render(unit, _write_android))
+            # @ and ? at the beginning would name a resource.
+            (
+                element.inside,
+                element.inside_end,
+                re.sub(r"^([@?])", r"\\\1", inline.render(unit, _write_android)),
+            )
             for (element, inline), unit in zip(self._strings, translations, strict=True)
             if unit != inline.unit
         ]
@@ -258,4 +263,4 @@ def _find_strings(element: Element) -> Iterator[Element]:
 def _write_android(text: str) -> str:
     text = text.replace("\\", "\\\\").replace("'", "\\'").replace('"', '\\"')
     text = text.replace("\n", "\\n").replace("\t", "\\t")
-    return write_text(re.sub(r"^([@?])", r"\\\1", text))
+    return write_text(text)
