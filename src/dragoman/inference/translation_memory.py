@@ -236,7 +236,7 @@ def _move_alignment(found: Translation, text: str) -> tuple[tuple[int, int], ...
     """Return a translation's alignment by the words of another, which are mostly the same."""
     words, others = found.text.split(), text.split()
     places: dict[int, list[int]] = {}
-    matcher = SequenceMatcher(None, *([_bare(one) for one in some] for some in (words, others)))
+    matcher = SequenceMatcher(None, list(map(_bare, words)), list(map(_bare, others)))
     for _, start, end, first, last in matcher.get_opcodes():
         for word in range(start, end):
             # Where words differ, each is as far in its part of the text as in the other's.
