@@ -2,7 +2,7 @@
 
 A text in capitals is unknown to most models, which have seen its words in ordinary case. It is
 translated so, and put back into capitals. A title or a single word is often given the full stop
-of a sentence, which is taken off again.
+of a sentence, which is taken off again; a sentence keeps the capital it begins with.
 """
 
 from __future__ import annotations
@@ -45,6 +45,8 @@ def translate_cased(
             result = _change_text(result, partial(to_capitals, kept=kept))
         if is_title(one.text) and not one.prefix:
             result = _change_text(result, _drop_full_stop)
+        elif one.text[:1].isupper():
+            result = _change_text(result, _begin_with_capital)
         results.append(replace(result, source=one.text))
     return results
 
@@ -93,6 +95,12 @@ def _drop_full_stop(text: str) -> str:
     if text.endswith(("。", ".")) and not text.endswith("..") and text[:-1].strip():
         return text[:-1].rstrip()
     return text
+
+
+def _begin_with_capital(text: str) -> str:
+    """Return a sentence with a capital at its beginning, unless its first word has one within."""
+    first = text.split(" ", 1)[0]
+    return text[:1].upper() + text[1:] if first.islower() and first.isalpha() else text
 
 
 def _change_text(found: Translation, change: Callable[[str], str]) -> Translation:
