@@ -15,7 +15,7 @@ from decimal import Decimal
 from difflib import SequenceMatcher
 from typing import Final
 
-from dragoman.inference.protection.text_edits import Edit
+from dragoman.inference.protection.text_edits import Edit, apply_edits
 from dragoman.text.languages import primary_code
 from dragoman.text.numbers import (
     LARGEST_UNCHECKED_WORD,
@@ -73,6 +73,8 @@ _UNIT: Final = re.compile(
 _LIKE_ENOUGH: Final = 0.5
 """Numbers whose digits are this much alike may be one that was changed into the other."""
 _MUCH_ALIKE: Final = 0.8
+_MAX_COMPARED: Final = 1000
+"""Where so many pairs would have to be compared, the translation is no good anyway."""
 _UNIT_BEFORE: Final = re.compile(r"(?:[€$£¥₩]|EUR|USD|GBP)\s?$")
 
 
@@ -92,6 +94,7 @@ class NumberToken:
     """Its own text ends in a scale word that means this: 150만."""
     parts: list[int] = field(default_factory=list)
     """These are the numbers of a date or a time."""
+    _values: set[Decimal] | None = None
 
     @property
     def digits(self) -> str:
@@ -101,16 +104,18 @@ class NumberToken:
     @property
     def values(self) -> set[Decimal]:
         """Return the values it can have, with and without its scale."""
-        found = {reading.value for reading in self.readings}
-        return found | {value.scaleb(self.power) for value in found}
+        if self._values is None:
+            found = {reading.value for reading in self.readings}
+            self._values = found | {value.scaleb(self.power) for value in found}
+        return self._values
 
 
 def find_numbers(text: str, language: str, hidden: Sequence[tuple[int, int]]) -> list[NumberToken]:
     """Return the numbers of a text that are not in what is hidden, in order."""
     if _HAS_DIGIT.search(text) is None:
         return []
-    for start, end in hidden:
-        text = f"{text[:start]}{chr(0) * (end - start)}{text[end:]}"
+    edits = [Edit(start, end, "\0" * (end - start)) for start, end in hidden]
+    text = apply_edits(text, edits) if edits else text
     found: list[NumberToken] = []
     for match in _NUMBER.finditer(text):
         kind = match.lastgroup or ("date" if match["date"] else "plain")
@@ -224,7 +229,7 @@ class _Comparison:
         self.wanted, self.there = wanted, there
         self.matched: dict[int, int] = {}  # of the wanted to those that are there
         self.accepted: set[int] = set()  # of the wanted: in words, or in parts
-        self.used: set[int] = set()
+        self.free = list(range(len(there)))
         self.reworded: set[int] = set()
         self.result = NumberReport()
 
@@ -249,15 +254,12 @@ class _Comparison:
     def _match(self, number: int, place: int, *, written: bool = True) -> None:
         """Take one number for another; if not `written`, it says the same in another way."""
         self.matched[number] = place
-        self.used.add(place)
+        self.free.remove(place)
         if not written:
             self.reworded.add(number)
 
-    def _free(self) -> list[int]:
-        return [place for place in range(len(self.there)) if place not in self.used]
-
     def _same_value(self, number: int, token: NumberToken) -> None:
-        for place in self._free():
+        for place in self.free:
             other = self.there[place]
             if (token.readings and token.values & other.values) or token.text == other.text:
                 self._match(number, place)
@@ -265,7 +267,7 @@ class _Comparison:
 
     def _same_digits(self, number: int, token: NumberToken) -> None:
         """Accept what the model copied without a thought for separators: 25.400,000."""
-        for place in self._free():
+        for place in self.free:
             if self.there[place].digits == token.digits and len(token.digits) > 1:
                 self._match(number, place)
                 return
@@ -276,7 +278,7 @@ class _Comparison:
             if token.kind == "spaced":
                 self._same_pieces(number, token)
             return
-        for place in self._free():
+        for place in self.free:
             other = self.there[place]
             if sorted(p % 100 for p in other.parts) == sorted(p % 100 for p in token.parts):
                 self._match(number, place)
@@ -291,7 +293,7 @@ class _Comparison:
             return
         taken = []
         for part in token.parts:
-            for place in self._free():
+            for place in self.free:
                 if place in taken:
                     continue
                 other = self.there[place]
@@ -306,20 +308,20 @@ class _Comparison:
                 if any(self._says(word) for word in number_words(part, self.languages[1])):
                     continue
                 return
-        self.used.update(taken)
+        self.free = [place for place in self.free if place not in taken]
         self.accepted.add(number)
 
     def _same_pieces(self, number: int, token: NumberToken) -> None:
         """Accept 10 300 as two numbers, if both are there."""
         taken = []
         for piece in token.text.split():
-            for place in self._free():
+            for place in self.free:
                 if place not in taken and self.there[place].digits == re.sub(r"\D", "", piece):
                     taken.append(place)
                     break
             else:
                 return
-        self.used.update(taken)
+        self.free = [place for place in self.free if place not in taken]
         self.accepted.add(number)
 
     def _same_hour(self, number: int, token: NumberToken) -> None:
@@ -327,7 +329,7 @@ class _Comparison:
         hour = token.parts[:1] if token.kind == "time" else []
         if token.readings and _HOUR.match(self.source, token.end):
             hour = [int(token.readings[0].value)]
-        for place in self._free() if hour else ():
+        for place in self.free if hour else ():
             other = self.there[place]
             numbers = [*other.parts, *(int(v) for v in other.values)]
             if any((n - hour[0]) % 12 == 0 and n <= 24 for n in numbers):
@@ -337,7 +339,7 @@ class _Comparison:
     def _same_decade(self, number: int, token: NumberToken) -> None:
         """Accept the 1960s for the 60s, and the 60s for the 1960s."""
         if token.readings and _DECADE.match(self.source, token.end):
-            for place in self._free():
+            for place in self.free:
                 other = self.there[place]
                 if other.digits[-2:] == token.digits[-2:] and _DECADE.match(self.target, other.end):
                     self._match(number, place, written=False)
@@ -413,11 +415,14 @@ class _Comparison:
         missing = [
             n for n in range(len(self.wanted)) if n not in self.matched and n not in self.accepted
         ]
-        single = len(missing) == len(self._free()) == 1
+        if len(missing) * len(self.free) > _MAX_COMPARED:
+            self.result.lost += [self.wanted[number] for number in missing]
+            return
+        single = len(missing) == len(self.free) == 1
         for number in missing:
             token = self.wanted[number]
             free = [
-                (self._likeness(token, self.there[place], single), -place) for place in self._free()
+                (self._likeness(token, self.there[place], single), -place) for place in self.free
             ]
             best, place = max(free, default=(0.0, 0))
             if best < _LIKE_ENOUGH:

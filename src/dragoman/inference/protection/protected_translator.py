@@ -51,6 +51,9 @@ _ATTEMPTS: Final = 3
 _SYMBOLS: Final = frozenset("{}\\~^|#$")
 _LETTER: Final = re.compile(r"[^\W\d_]")
 _DIGIT: Final = re.compile(r"\d")
+_MAX_SEARCHED: Final = 20
+_LONGEST_SEARCHED: Final = 2000
+"""What became of items is looked for only if few are missing in an output that is not long."""
 _SPACES: Final = re.compile(" {2,}")
 Spans = list[tuple[int, int]]
 
@@ -370,7 +373,8 @@ class _Restoration:
             if item.kind in ("symbol", "sign"):
                 self.missing_symbols.append(number)
                 continue
-            damaged = find_damaged(item, self._output, self._taken, self.plan.text)
+            few = len(missing) <= _MAX_SEARCHED and len(self._output) <= _LONGEST_SEARCHED
+            damaged = find_damaged(item, self._output, self._taken, self.plan.text) if few else None
             if damaged is None:
                 self.failed_items.add(number)
             else:
