@@ -68,6 +68,10 @@ def translate(
     force: Annotated[
         bool, typer.Option("--force", help="Overwrite translated files that exist.")
     ] = False,
+    overwrite: Annotated[
+        bool,
+        typer.Option("--overwrite", help="Also what a .po or XLIFF file has translated already."),
+    ] = False,
     memory: Annotated[
         Path | None,
         typer.Option(metavar="TMX", help="A translation memory; new sentences are added to it."),
@@ -235,7 +239,8 @@ def translate(
                     "documents are translated to documents; leave out --json, --n-best, --sample, "
                     "--alignments and texts beside them"
                 )
-            _translate_documents(translator, files, out, column or (), force, findings, options)
+            plan = {"columns": column or (), "overwrite": overwrite, "force": force}
+            _translate_documents(translator, files, out, findings, plan | options)
         elif by_line:
             _translate_by_line(
                 translator, texts, files, out, alignments, window, as_json, findings, options
@@ -393,8 +398,6 @@ def _translate_documents(
     translator: Translator,
     files: list[Path],
     out: Path | None,
-    columns: Sequence[str],
-    force: bool,
     findings: Findings,
     options: dict[str, Any],
 ) -> None:
@@ -404,9 +407,7 @@ def _translate_documents(
     failed = 0
     try:
         with progress_counter("texts") as progress:
-            for done in translate_files(
-                translator, files, out, columns=columns, force=force, progress=progress, **options
-            ):
+            for done in translate_files(translator, files, out, progress=progress, **options):
                 for found in done.translations:
                     findings.add(found, where=done.source)
                 if done.error:

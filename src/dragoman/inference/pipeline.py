@@ -151,9 +151,8 @@ class TranslationPipeline:
             for i, segment in enumerate(segments)
         ]
         for i, one in repairs.items():
-            best = _without_fault(translations[i][0], one)
-            others = [other for other in translations[i][1:] if other.text.strip()]
-            translations[i] = [best, *others]
+            rest = [other for other in translations[i][1:] if other.text.strip()]
+            translations[i] = [_without_fault(translations[i][0], one), *rest]
         return translations
 
     def _repair(

@@ -77,6 +77,7 @@ def translate_files(
     out: Path | None = None,
     *,
     columns: Sequence[str] = (),
+    overwrite: bool = False,
     force: bool = False,
     progress: Progress = lambda stage, done, total: None,
     **options: Any,
@@ -85,15 +86,20 @@ def translate_files(
 
     A document's result stands beside it, with the target's language in its name, or at `out`. The
     files of a directory go to the same places of the directory `out`; what is no document is
-    copied. A result that exists beside its source is overwritten only by `force`. `options` are
-    those of `Translator.translate`.
+    copied. A result that exists beside its source is overwritten only by `force`; what a catalogue
+    of messages has translated already only by `overwrite`. `options` are those of
+    `Translator.translate`.
     """
     plan = _plan_results(inputs, out, translator.config.data.target_language, force)
     source, target = translator.config.data.languages or (None, None)
     settings = DocumentOptions(
-        columns=tuple(columns), source_language=source, target_language=target
+        columns=tuple(columns),
+        join_lines=not options.get("lines"),
+        overwrite=overwrite,
+        source_language=source,
+        target_language=target,
     )
-    record = _Record(out, translator, columns, options) if out is not None else None
+    record = _Record(out, translator, settings, options) if out is not None else None
 
     def translate(texts: list[str], align: bool) -> list[Translation]:
         asked = options | {"align": align or bool(options.get("align"))}
@@ -206,12 +212,12 @@ class _Record:
     """Remember in a directory of results what each was made of, and with which settings."""
 
     def __init__(
-        self, out: Path, translator: Translator, columns: Sequence[str], options: dict[str, Any]
+        self, out: Path, translator: Translator, settings: DocumentOptions, options: dict[str, Any]
     ) -> None:
         self._out = out
         given = {name: repr(value) for name, value in options.items() if value not in (None, ())}
         model = [identify_model(one.path) for one in translator._loaded]
-        facts = json.dumps([model, list(columns), given], sort_keys=True)
+        facts = json.dumps([model, repr(settings), given], sort_keys=True)
         self._settings = hashlib.sha256(facts.encode()).hexdigest()
         self._made: dict[str, str] = {}
         if not out.is_dir():
