@@ -105,7 +105,7 @@ def test_every_term_of_every_line_has_its_translation(reverser: Translator) -> N
     glossary = Glossary([("dog", "Dackel", 1), ("red cat", "Rotkatze 7", 2), ("the", "eht", 3)])
     lines = ["the old dog sees", "red cat eats the dog", "", "tree", "Dog dog THE"]
     for line, one in zip(
-        lines, reverser.translate(lines, glossary=glossary, n_best=2), strict=True
+        lines, reverser.translate(lines, glossary=glossary, n_best=2, protect=False), strict=True
     ):
         for each in (one, *one.alternatives):
             wanted = [m.translation for m in reverser._glossary_translator(glossary).matches(line)]
@@ -128,9 +128,11 @@ def test_any_glossary_works_or_is_refused_in_one_line(
     line = " ".join(" ".join([*(term for term, _ in pairs), "dog", more]).split())
     try:
         glossary = Glossary([(*pair, number) for number, pair in enumerate(pairs, 1)])
-        [one] = reverser.translate([line], glossary=glossary)
+        [one] = reverser.translate([line], glossary=glossary, protect=False)
     except (ConfigError, DataError) as error:
         one_line(error)
+        return
+    if one.issues:  # what loops is cut, whatever it must contain
         return
     for match in reverser._glossary_translator(glossary).matches(line):
         assert contains_phrase(match.translation, one.text)
