@@ -33,6 +33,7 @@ from dragoman.inference.translation_types import (
 )
 from dragoman.model_directory import LoadedModel
 from dragoman.search import SamplingOptions, SearchOptions
+from dragoman.search.options import length_penalty
 from dragoman.text.languages import written_without_spaces
 
 if TYPE_CHECKING:
@@ -238,10 +239,45 @@ class Translator(Predictor):
             self._glossaries[glossary] = GlossaryTranslator(
                 glossary,
                 self.tokenizer.normalize,
+                source_language=source,
+                target_language=target,
                 source_has_spaces=not written_without_spaces(source),
                 target_has_spaces=not written_without_spaces(target),
+                score=self._score_sentences,
             )
         return self._glossaries[glossary]
+
+    def _score_sentences(
+        self, sources: Sequence[str], targets: Sequence[str]
+    ) -> list[ScoredTranslation]:
+        """Return what `score` does, by the engine where it can; what search would cut has 0."""
+        pairs = list(
+            zip(
+                *(self.tokenizer.encode_batch(list(some)) for some in (sources, targets)),
+                strict=True,
+            )
+        )
+        alpha, limit = self.config.search.length_penalty, self.config.data.max_length
+        short = [n for n, pair in enumerate(pairs) if max(map(len, pair)) <= limit]
+        log_probs = [[0.0] * (len(target) + 1) for _, target in pairs]
+        some = [[pairs[n][side] for n in short] for side in (0, 1)]
+        forced = self._engine.force_decode(*some) if self._engine is not None else None
+        if forced is not None:
+            for n, one in zip(short, forced, strict=True):
+                log_probs[n] = one.log_probs.tolist()
+        else:
+            scored = self.score([sources[n] for n in short], [targets[n] for n in short])
+            for n, given in zip(short, scored, strict=True):
+                log_probs[n] = list(given.log_probs)
+        return [
+            ScoredTranslation(
+                (*self.tokenizer.pieces(target), "</s>"),
+                tuple(each),
+                sum(each),
+                sum(each) / length_penalty(len(target), alpha),
+            )
+            for (_, target), each in zip(pairs, log_probs, strict=True)
+        ]
 
     @cached_property
     def _protection(self) -> ProtectedTranslator:
