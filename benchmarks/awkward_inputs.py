@@ -10,9 +10,9 @@ text give the same inputs. Words and sentences are those of `--text` (any number
 
 Each input is translated twice through the public `Translator`: by search alone (`raw`, with no
 least length), and as `dragoman translate` does. A translation is empty if it has no letter and no
-digit and its source has one. It loops if something is said four times in a row or more, and more
-than twice as often as in the source. Its length is off if it has more than 3 times as many
-characters as its source and 80 more, or less than an eighth, less 10.
+digit and its source has one. It loops if something is said four times in a row or more (marks and
+numbers seven times), and more than twice as often as in the source. Its length is off if it has
+more than 3 times as many characters as its source and 80 more, or less than an eighth, less 10.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from pathlib import Path
 
 from dragoman.data.readers.parallel import open_text
 from dragoman.inference import Translator, load
-from dragoman.inference.fault_detection import Repetition, find_repetition, split_tokens
+from dragoman.inference.fault_detection import find_repetitions, split_tokens
 
 WORDS_TEXT = """
 Haus Hund Katze Baum Straße Schule Lehrerin Arbeit Zeit Jahr Tag Nacht Stadt Land Wasser Brot Auto
@@ -247,12 +247,12 @@ def has_words(text: str) -> bool:
     return any(character.isalnum() for character in text)
 
 
-def times_in_a_row(text: str) -> float:
-    """Return how often the same words, or the same letters in a word, stand in a row."""
-    rows: list[Repetition | None] = [find_repetition(split_tokens(text))]
-    inside = [find_repetition(word) for word in text.split() if len(word) >= 8]
-    rows += [row for row in inside if row is not None and row.end - row.start >= 8]
-    return max((row.times for row in rows if row is not None), default=1.0)
+def times_in_a_row(text: str, *, letters: bool) -> float:
+    """Return how often the same words or letters stand in a row, or the same marks or numbers."""
+    rows = find_repetitions(split_tokens(text))
+    inside = [row for word in text.split() if len(word) >= 8 for row in find_repetitions(word)]
+    rows += [row for row in inside if row.end - row.start >= 8]
+    return max((row.times for row in rows if row.has_letters == letters), default=1.0)
 
 
 def faults(source: str, text: str) -> list[str]:
@@ -260,9 +260,11 @@ def faults(source: str, text: str) -> list[str]:
     found = []
     if has_words(source) and not has_words(text):
         found.append("empty")
-    times = times_in_a_row(text)
-    if times >= 4 and times > 2 * times_in_a_row(source):
-        found.append("looping")
+    for letters, least in ((True, 4), (False, 7)):
+        times = times_in_a_row(text, letters=letters)
+        if times >= least and times > 2 * times_in_a_row(source, letters=letters):
+            found.append("looping")
+            break
     if len(text) > 3 * len(source) + 80 or len(text) < len(source) / 8 - 10:
         found.append("length")
     return found

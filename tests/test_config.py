@@ -192,15 +192,15 @@ def test_a_section_that_is_no_table_is_refused() -> None:
 
 IMPOSSIBLE = {
     "model.heads=7": "model.heads = 7 does not divide model.d_model = 512; try 8, or set model.d_k",
-    "model.heads=0": "model.heads = 0 is too small; the least is 1",
-    "model.d_model=-4": "model.d_model = -4 is too small; the least is 1",
+    "model.heads=0": "model.heads = 0 is too small; the minimum is 1",
+    "model.d_model=-4": "model.d_model = -4 is too small; the minimum is 1",
     "model.dropout=1": "model.dropout = 1.0 must be at least 0 and below 1; try 0.1",
     "model.d_model=511 model.d_k=8 model.d_v=8": "model.d_model = 511 must be even for sinusoidal "
     "positions",
     "model.d_k=5 model.positions=rotary": "model.d_k = 5 must be even for rotary positions",
     "model.positions=learned model.max_positions=100": "model.max_positions = 100 is less than "
-    "data.row_length = 256; learned positions need as many",
-    "tokenizer.vocabulary=256": "tokenizer.vocabulary = 256 is too small; the least is 300",
+    "data.row_length = 256; learned positions need at least that many",
+    "tokenizer.vocabulary=256": "tokenizer.vocabulary = 256 is too small; the minimum is 300",
     "tokenizer.character_coverage=0.5": "tokenizer.character_coverage = 0.5 must be between 0.9 "
     "and 1",
     'data.languages=["en"]': "data.languages = ['en'] needs two codes, source and target; try "
@@ -210,21 +210,21 @@ IMPOSSIBLE = {
     "data.subword_sampling=1.0": "data.subword_sampling = 1.0 must be at least 0 and below 1",
     "training.batch_tokens=100": "training.batch_tokens = 100 is less than training.accumulate = 1 "
     "rows of data.row_length = 256; try 256",
-    "training.batch_tokens=0": "training.batch_tokens = 0 is too small; the least is 1",
+    "training.batch_tokens=0": "training.batch_tokens = 0 is too small; the minimum is 1",
     "training.batch_tokens=many": "--set: training.batch_tokens = 'many' must be a whole number, "
     "or auto",
     "training.batch_tokens=1.5": "--set: training.batch_tokens = 1.5 must be a whole number",
-    "training.timeout_seconds=0": "training.timeout_seconds = 0.0 is too small; the least is 1",
-    "training.steps=0": "training.steps = 0 is too small; the least is 1",
+    "training.timeout_seconds=0": "training.timeout_seconds = 0.0 is too small; the minimum is 1",
+    "training.steps=0": "training.steps = 0 is too small; the minimum is 1",
     "training.average=6": "training.average = 6 is more than training.keep_checkpoints = 5; keep "
     "as many",
     "training.learning_rate=0": "training.learning_rate = 0.0 must be above 0",
     "training.schedule=cosine": "training.learning_rate = 1.0 is the peak of the cosine schedule "
     "and far too large; try 0.0007",
     "training.epsilon=0": "training.epsilon = 0.0 must be above 0; try 1e-9",
-    "training.patience=3 training.validate_sentences=0": "training.patience goes by score but "
-    "training.validate_sentences = 0; try ",
-    "search.beam=0": "search.beam = 0 is too small; the least is 1",
+    "training.patience=3 training.validate_sentences=0": "training.patience is judged by the "
+    "score, but training.validate_sentences = 0; try ",
+    "search.beam=0": "search.beam = 0 is too small; the minimum is 1",
 }
 
 

@@ -32,7 +32,7 @@ def _check_at_least(section: str, settings: object, minimum: float, *names: str)
     for name in names:
         value = getattr(settings, name)
         _require(
-            value >= minimum, f"{section}.{name} = {value} is too small; the least is {minimum:g}"
+            value >= minimum, f"{section}.{name} = {value} is too small; the minimum is {minimum:g}"
         )
 
 
@@ -357,7 +357,7 @@ class TrainingConfig:
         )
         _require(
             self.patience_metric == "loss" or self.patience == 0 or self.validate_sentences > 0,
-            "training.patience goes by score but training.validate_sentences = 0; "
+            "training.patience is judged by the score, but training.validate_sentences = 0; "
             'try training.patience_metric="loss"',
         )
 
@@ -409,7 +409,7 @@ class Config:
         _require(
             self.model.positions != "learned" or self.model.max_positions >= self.data.row_length,
             f"model.max_positions = {self.model.max_positions} is less than data.row_length = "
-            f"{self.data.row_length}; learned positions need as many",
+            f"{self.data.row_length}; learned positions need at least that many",
         )
 
     @classmethod

@@ -141,7 +141,7 @@ def _find_model(path: Path) -> Path:
             return candidate
     if (path / "checkpoints").is_dir():
         raise ModelError(
-            f"{path}: a run without a model yet; make one with: dragoman average {path}"
+            f"{path}: a run without a model yet; make one with: dragoman average {path} --out DIR"
         )
     raise ModelError(f"{path}: not a model directory (no {WEIGHTS_FILE} and {CARD_FILE} in it)")
 

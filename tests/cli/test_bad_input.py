@@ -94,10 +94,10 @@ def _blank(en: Path, de: Path) -> None:
 
 CORPORA: dict[str, tuple[Callable[[Path, Path], None], str]] = {
     "missing": (_missing, "{en}: no such file"),
-    "a directory": (_directory, "{en}: is a directory; name a text file"),
+    "a directory": (_directory, "{en}: is a directory; give a text file"),
     "of different lengths": (_unequal, "{en} has 300 lines and {de} has 301; they must be aligned"),
     "not UTF-8": (_latin, "{de}, line 7: byte 0xF6 (column 4) is not UTF-8; save the file as"),
-    "with a NUL": (_nul, "{en}, line 9: a NUL byte (column 5); this is not text, or remove it"),
+    "with a NUL": (_nul, "{en}, line 9: a NUL byte (column 5), which text never has; remove it"),
     "empty": (_empty, "there is no text to learn the pieces from; every line is empty"),
     "blank": (_blank, "there is no text to learn the pieces from; every line is empty"),
 }
@@ -458,7 +458,7 @@ def test_a_disk_without_room_for_a_line_of_metrics_stops_training_too(
     (place / "filler").write_bytes(b"\0" * (free - 16_384))
     options = ["--set", "training.steps=100000", "--set", "training.checkpoint_every=100000"]
     result = dragoman("train", "--resume", run, "--quiet", *options, *NO_VALIDATION)
-    assert refusal(result) == f"{run}: no space left on device; free some and run again"
+    assert refusal(result) == f"{run}: no space left on device; free some space and run again"
     assert snapshot(run / "checkpoints") == before
     (place / "filler").unlink()
     options = ["--set", "training.steps=5"]
@@ -475,7 +475,7 @@ def test_a_full_disk_leaves_no_half_of_anything_else(
     command: Command,
 ) -> None:
     place = disk("size=64k")
-    full = "no space left on device; free some and run again"
+    full = "no space left on device; free some space and run again"
     for words in (
         ["prepare", *files, *preset, "--out", place / "out"],
         ["train", *files, *preset, "--out", place / "out"],

@@ -204,7 +204,7 @@ def test_steps_and_epochs_say_how_long_to_train(
         ),
         (["--epochs", 5, "--set", "training.steps=6"], "--epochs and --set training.steps contra"),
         (["--epochs", 0], "0 epochs are impossible; give a number above 0"),
-        (["--steps", 0], "training.steps = 0 is too small; the least is 1"),
+        (["--steps", 0], "training.steps = 0 is too small; the minimum is 1"),
         (
             ["--epochs", 1, "--set", "training.batch_tokens=auto"],
             "with training.batch_tokens=auto the steps of an epoch are not known beforehand; give",
@@ -598,7 +598,7 @@ def test_options_of_the_search_are_passed_on(trained: Path, command: Command) ->
     text = good(command("translate", trained, "--json", "--max-extra", 0, stdin=b"dog\n"))
     assert len(json.loads(text)["tokens"]) <= 3
     refused = command("translate", trained, "--beam", 0, stdin=b"dog\n")
-    assert refused == Result(2, "", "dragoman: search.beam = 0 is too small; the least is 1\n")
+    assert refused == Result(2, "", "dragoman: search.beam = 0 is too small; the minimum is 1\n")
 
 
 @pytest.mark.slow

@@ -471,7 +471,7 @@ def test_info_tells_of_a_parser(run: Path, command: Command) -> None:
         ("parse RUN NO", "NO: no such file"),
         ("parse RUN --pretty --json", "--pretty draws for people and --json writes for programs"),
         ("parse RUN --n-best 3 --beam 2", "search.n_best = 3 is more than search.beam = 2"),
-        ("parse RUN --beam 0", "search.beam = 0 is too small; the least is 1"),
+        ("parse RUN --beam 0", "search.beam = 0 is too small; the minimum is 1"),
         ("parse RUN --with NO", "NO: no such model"),
         ("train NO --task parsing --out OUT", "NO: no such file"),
         ("train TREES --task parsin --out OUT", "--task: data.task = 'parsin' is not a choice"),

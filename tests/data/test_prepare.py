@@ -264,7 +264,7 @@ def test_a_store_of_another_tokeniser_is_refused(tmp_path, tokenizer):
     prepare(source, tmp_path / "other", other)
     (tmp_path / "out" / "train").rename(tmp_path / "old")
     (tmp_path / "other" / "train").rename(tmp_path / "out" / "train")
-    with pytest.raises(DataError, match="another tokeniser"):
+    with pytest.raises(DataError, match="a different tokeniser"):
         Prepared.open(tmp_path / "out")
 
 

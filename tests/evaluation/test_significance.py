@@ -134,5 +134,5 @@ def test_a_comparison_is_text_and_json() -> None:
 def test_bad_input_is_refused() -> None:
     with pytest.raises(DataError, match="2 baseline hypotheses but 1 hypotheses but 2 references"):
         compare(["a", "b"], ["a"], ["a", "b"])
-    with pytest.raises(ConfigError, match="resamples = 9 are too few"):
+    with pytest.raises(ConfigError, match="resamples = 9 is too few"):
         compare(["a"], ["a"], ["a"], resamples=9)

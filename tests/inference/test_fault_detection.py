@@ -13,7 +13,7 @@ from dragoman.inference.fault_detection import (
     Fault,
     FaultCounts,
     check_faults,
-    find_repetition,
+    find_repetitions,
     longest_repeated_ngram,
     options_without_fault,
     repair,
@@ -60,6 +60,11 @@ def test_nothing_and_mere_punctuation_are_no_translation_of_words(source: str, t
         ("The meeting is tomorrow.", "会议会议会议会议会议会议"),
         ("The meeting is tomorrow.", "회의는 회의는 회의는 내일 있어요"),
         ("Siehe Anhang.", "See " + "- " * 40),
+        ("sehr sehr sehr sehr sehr! Neu", "very very very very very! New" + "!" * 30),
+        ("Nein" + "!" * 20, "no no no no no no no no no no" + "!" * 20),
+        ("Hotelverwa1tung", "Hotelververververwa1"),
+        ("beglückwiinschte e sich", "the reasoning e e e e"),
+        ("8 6 25 64", "8 6 6 6 6 6 6 6 6 6 6 64"),
     ],
 )
 def test_what_is_said_again_and_again_is_a_loop(source: str, text: str) -> None:
@@ -136,10 +141,10 @@ def test_an_end_that_was_asked_for_is_no_fault() -> None:
 
 
 def test_repetition_is_counted() -> None:
-    found = find_repetition(split_tokens("He said no, no, no, no."))
-    assert found is not None
+    found, marks = find_repetitions(split_tokens("He said no, no, no, no!!!!!"))
     assert (found.period, found.times, found.has_letters) == (2, 3.5, True)
-    assert find_repetition(split_tokens("He said no and went.")) is None
+    assert (marks.period, marks.times, marks.has_letters) == (1, 5.0, False)
+    assert find_repetitions(split_tokens("He said no and went.")) == []
     assert split_tokens("Ganz egal: 你好 U-Bahn") == [
         "ganz",
         "egal",

@@ -68,7 +68,7 @@ def test_what_asks_for_pytorch_is_told_nothing(
     dragoman.load(trained, device="cpu", precision="float32")
     dragoman.load(trained, trained, device="cpu")
     assert not caplog.records
-    with pytest.raises(ConfigError, match=r"no int8 \(the compiled kernel is missing\)"):
+    with pytest.raises(ConfigError, match=r"cannot run in int8 \(the compiled kernel is missing\)"):
         dragoman.load(trained, device="cpu", precision="int8")
 
 

@@ -167,7 +167,7 @@ def test_a_damaged_shortlist_is_refused(listed: Path, content: bytes | None) -> 
 
 
 def test_float32_takes_no_shortlist(listed: Path) -> None:
-    with pytest.raises(ConfigError, match="takes no shortlist, which is for int8 on a CPU"):
+    with pytest.raises(ConfigError, match="cannot use a shortlist, which needs int8 on a CPU"):
         dragoman.load(listed, device="cpu", precision="float32", shortlist=True)
 
 
@@ -201,7 +201,7 @@ def test_the_command_takes_files_too(
     made = command("shortlist", model, *files, "--common", 20, "--sentences", 5)
     assert made.status == 0, made.err
     assert "21 pieces for all" in made.out
-    assert "greedy: of " in made.out
+    assert "greedy: " in made.out
 
 
 @needs_kernel

@@ -53,5 +53,5 @@ def test_a_model_is_examined_by_its_config(make: Callable[..., LoadedModel]) -> 
 
 
 def test_quantization_is_refused_where_it_means_nothing(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="--quantization is for ctranslate2"):
+    with pytest.raises(ConfigError, match="--quantization works only with --to ctranslate2"):
         run("export", "base", tmp_path / "out", "--to", "onnx", "--quantization", "int8")

@@ -57,7 +57,7 @@ def test_what_is_returned_is_different_and_has_the_model_s_own_scores() -> None:
     [
         ({"groups": 5}, "groups = 5 do not fit in search.beam = 4; each needs a hypothesis"),
         ({"groups": 0}, "groups = 0 do not fit"),
-        ({"diversity": -1.0}, "diversity = -1.0 is too small; the least is 0"),
+        ({"diversity": -1.0}, "diversity = -1.0 is too small; the minimum is 0"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(options: dict[str, float], message: str) -> None:

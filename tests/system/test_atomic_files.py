@@ -44,7 +44,7 @@ def test_others_may_read_what_is_written(tmp_path):
 @pytest.mark.parametrize(
     ("number", "message"),
     [
-        (errno.ENOSPC, "file: no space left on device; free some and run again"),
+        (errno.ENOSPC, "file: no space left on device; free some space and run again"),
         (errno.EROFS, "file: the file system is read-only"),
         (errno.EIO, "file: cannot be written"),
     ],

@@ -220,7 +220,7 @@ def test_the_limit_in_minutes_is_kept(tiny: Config, prepared: Prepared, tmp_path
 @pytest.mark.slow
 def test_a_run_is_never_overwritten(tiny: Config, prepared: Prepared, tmp_path: Path) -> None:
     train(settings(tiny), prepared.path, run=tmp_path / "run", quiet=True)
-    with pytest.raises(TrainingError, match="holds a run already; continue it with"):
+    with pytest.raises(TrainingError, match="already contains a run; continue it with"):
         train(settings(tiny), prepared.path, run=tmp_path / "run", quiet=True)
 
 
@@ -241,7 +241,7 @@ def test_a_finished_run_goes_on_with_more_steps(
 
 
 def test_resuming_what_is_no_run_says_so(tmp_path: Path) -> None:
-    with pytest.raises(TrainingError, match="not a run that dragoman train began"):
+    with pytest.raises(TrainingError, match="not a run that dragoman train started"):
         resume(tmp_path)
 
 
@@ -291,7 +291,7 @@ def test_a_damaged_checkpoint_falls_back_to_the_one_before(
         file.unlink()
     outcome = resume(run, quiet=True)
     assert outcome.step == 6
-    assert "falling back to the checkpoint before it" in capsys.readouterr().err
+    assert "using the checkpoint before it instead" in capsys.readouterr().err
     whole, again = weights(finished), weights(run)
     assert all(torch.equal(whole[name], again[name]) for name in whole)
 

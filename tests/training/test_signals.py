@@ -122,7 +122,7 @@ def test_a_signal_saves_and_leaves_with_a_word_on_how_to_go_on(
     wait_for_checkpoint(process, run)
     process.send_signal(number)
     said = finish(process, status=128 + number)
-    assert f"everything is saved, continue with: dragoman train --resume {run}" in said
+    assert f"everything is saved. Continue with: dragoman train --resume {run}" in said
     assert "Traceback" not in said
     finish(start("--resume", run))
     assert_same_end(run, whole)

@@ -142,7 +142,7 @@ def test_parts_that_are_there_are_used(
     (marked.parent / ".tmp-000004.txt-x").write_text("half a", encoding="utf-8")  # of one killed
     messages: list[str] = []
     found = run(trained, texts, out, tell=messages.append)
-    assert messages == ["3 of 12 parts are there already"]
+    assert messages == ["3 of 12 parts are already done"]
     assert (found.parts, found.there) == (9, 3)
     assert lines(out / "a.txt")[5:10] == ["1", "2", "3", "4", "5"]
     assert not list(out.rglob(".tmp-*"))
@@ -154,7 +154,9 @@ def test_a_part_of_other_lines_is_refused_and_not_mixed_in(
     out = tmp_path / "out"
     stop_after(3, trained, texts, out, monkeypatch)
     (out / ".parts" / "a.txt" / "translated" / "000001.txt").write_text("one\n", encoding="utf-8")
-    with pytest.raises(DragomanError, match=r"000001.txt: has not as many lines as .*remove it"):
+    with pytest.raises(
+        DragomanError, match=r"000001.txt: does not have as many lines as .*remove it"
+    ):
         run(trained, texts, out)
     assert not (out / "a.txt").exists()
 
@@ -201,7 +203,9 @@ def test_other_settings_and_other_files_are_refused(
     other = tmp_path / "other"
     other.mkdir()
     (other / "a.txt").write_text("mine", encoding="utf-8")
-    with pytest.raises(ConfigError, match=r"a.txt: not made here; choose another --out"):
+    with pytest.raises(
+        ConfigError, match=r"a.txt: was not made by this command; choose another --out"
+    ):
         run(trained, texts, other)
     assert (other / "a.txt").read_text(encoding="utf-8") == "mine"
 
@@ -210,7 +214,7 @@ def test_what_cannot_be_is_refused_before_the_work(
     trained: Path, texts: Path, tmp_path: Path
 ) -> None:
     for changes, message in (
-        ({"engine": "steam"}, "--engine steam: there are local and ray"),
+        ({"engine": "steam"}, "--engine steam: choose local or ray"),
         ({"workers": 0}, "--workers 0 must be at least 1"),
         ({"part": 0}, "--part 0 must be at least 1"),
         ({"beam": 0}, "beam"),
@@ -218,7 +222,7 @@ def test_what_cannot_be_is_refused_before_the_work(
         with pytest.raises(ConfigError, match=message):
             run(trained, texts, tmp_path / "out", **changes)
     assert not (tmp_path / "out").exists()
-    with pytest.raises(ConfigError, match=r"lies in .*texts, which is read"):
+    with pytest.raises(ConfigError, match=r"is inside .*texts; choose a place"):
         run(trained, texts, texts / "out")
     (texts / "bad.txt").write_bytes(b"good\nb\xffd\n")
     with pytest.raises(DataError, match=r"bad.txt, line 2: byte 0xFF"):

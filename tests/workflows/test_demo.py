@@ -21,4 +21,4 @@ def test_the_parsing_demo_trains_scores_and_draws(
     assert f"dragoman parse {tmp_path / 'run' / 'model'} --pretty" in out
     assert (tmp_path / "tree.svg").read_text(encoding="utf-8").startswith("<svg")
     demo.run_parsing_demo(tmp_path, steps=2)
-    assert "is there already and is continued" in capsys.readouterr().out
+    assert "already exists and is continued" in capsys.readouterr().out

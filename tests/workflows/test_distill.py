@@ -334,7 +334,7 @@ def test_of_two_that_would_train_one_student_one_does(files: Files, tmp_path: Pa
         assert lock is not None
         found = distill(files.plan(), out, device="cpu", tell=messages.append)
         assert (found.pairs, found.model) == (out / "pairs", None)
-        assert messages[-1] == f"{out / 'run'}: another process trains it"
+        assert messages[-1] == f"{out / 'run'}: another process is training it"
         assert run(files.plan(name="other"), out).model is not None
     assert run(files.plan(), out).model is not None
 
@@ -412,7 +412,7 @@ def test_teachers_of_other_pieces_are_refused(files: Files, trained: Path, tmp_p
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"teachers": []}, "name a teacher"),
+        ({"teachers": []}, "give a teacher"),
         ({"beam": 0}, "--beam 0 must be at least 1"),
         ({"n_best": 3, "beam": 2}, "--n-best 3 is above --beam 2"),
         ({"shards": 2, "shard": 3}, "--shard 3 of --shards 2: they are counted from 1"),
@@ -429,7 +429,7 @@ def test_a_plan_that_cannot_be_is_refused(
 
 
 def test_training_needs_validation_pairs(files: Files, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"--valid is needed"):
+    with pytest.raises(ConfigError, match=r"--valid is missing"):
         run(files.plan(valid=()), tmp_path / "out")
 
 

@@ -414,7 +414,7 @@ def test_a_translator_is_refused(files: Files, trained: Path, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"agree": True}, "--agree compares models; name two at least"),
+        ({"agree": True}, "--agree compares models; give at least two"),
         ({"keep": 0.5, "threshold": 0.5}, "choose one"),
         ({"keep": 0.0}, "--keep 0.0 must be above 0 and at most 1"),
         ({"threshold": 1.5}, "--threshold 1.5 must be above 0 and at most 1"),
@@ -432,7 +432,7 @@ def test_a_plan_that_cannot_be_is_refused(
 
 
 def test_training_needs_a_gold_validation_set(files: Files, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"--valid is needed"):
+    with pytest.raises(ConfigError, match=r"--valid is missing"):
         selftrain(files.plan(valid=()), tmp_path / "out", device="cpu")
     result = selftrain(
         files.plan(valid=(), limit=4), tmp_path / "out", device="cpu", parse_only=True

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from dragoman.config import DataConfig
 from dragoman.errors import ConfigError
+from dragoman.messages import counted
 from dragoman.text.languages import identify_language
 
 Reason = Literal[
@@ -160,7 +161,7 @@ class CleaningReport:
     def lines(self) -> list[str]:
         """Return the report for people."""
         share = f" ({math.floor(1000 * self.kept / self.read) / 10}%)" if self.read else ""
-        lines = [f"{self.read:,} pairs read, {self.kept:,} kept{share}"]
+        lines = [f"{counted(self.read, 'pair')} read, {self.kept:,} kept{share}"]
         return lines + [
             f"  {reason:<13} {self.dropped[reason]:>11,}  {self.places(reason)}"
             for reason in REASONS

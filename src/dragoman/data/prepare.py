@@ -91,7 +91,7 @@ class Prepared:
         for store in (prepared.train, prepared.valid):
             if store.meta.tokenizer != prepared.tokenizer.fingerprint:
                 raise DataError(
-                    f"{store.path}: encoded with another tokeniser than the one in {path}; run "
+                    f"{store.path}: encoded with a different tokeniser from the one in {path}; run "
                     "dragoman prepare again"
                 )
         return prepared
@@ -104,10 +104,10 @@ class Prepared:
         named = [f"languages: {languages[0]} → {languages[1]}"] if languages else []
         return [
             *self.report.lines(),
-            f"train: {train.pairs:,} pairs, {train.source_pieces:,} source and "
+            f"train: {counted(train.pairs, 'pair')}, {train.source_pieces:,} source and "
             f"{train.target_pieces:,} target pieces, longest {train.longest_source} and "
             f"{train.longest_target}",
-            f"valid: {len(self.valid_source):,} pairs"
+            f"valid: {counted(len(self.valid_source), 'pair')}"
             + (", held out of the corpus" if self.report.held_out else "")
             + (
                 f", {len(self.valid_source) - valid.pairs:,} of them not in the loss (empty or "
@@ -459,8 +459,8 @@ class _TrainingPass:
         reasons = ", ".join(f"{reason}: {count}" for reason, count in self.report.dropped.items())
         raise DataError(
             f"{self._corpus.name}: none of its {self.report.read} pairs is left to train on "
-            f"({reasons or 'one is held out for validation'}); loosen the settings in [data] or "
-            "bring more text"
+            f"({reasons or 'one is held out for validation'}); relax the settings in [data] or "
+            "add more text"
         )
 
 

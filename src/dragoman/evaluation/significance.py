@@ -100,7 +100,7 @@ def compare(
     """Score both systems on the same `resamples` draws of the test set, as `score` scores them."""
     check_counts({"baseline hypotheses": baseline, "hypotheses": system, "references": references})
     if resamples < 100:
-        raise ConfigError(f"resamples = {resamples} are too few to tell anything; try 1000")
+        raise ConfigError(f"resamples = {resamples} is too few; try 1000")
     values = {}
     for name, metric in make_metrics(metrics, lowercase, tokenize, language).items():
         baseline_NS = sentence_statistics(metric, baseline, references)

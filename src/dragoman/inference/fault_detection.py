@@ -43,21 +43,20 @@ LONG_SOURCE: Final = 80
 """A sentence of more pieces than this is searched in parts if it has a fault."""
 PART_PIECES: Final = 50
 """Such a part has at most so many pieces."""
-MAX_MARKS: Final = 10.0
+MAX_MARKS: Final = 6.0
 """Marks and numbers may come so often in a row, as in a line of dots."""
 MAX_CUTS: Final = 8
 """So many loops are cut out of a text at most."""
 LONG_WORD: Final = 12
 """In words of so many letters repetition is looked for."""
 
-_TOKENS: Final = re.compile(
-    # A character of a script without spaces; a word of any other; a mark.
-    r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]"
-    r"|[^\W\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+"
-    r"|[^\w\s\ufffd]"
-)
+_SCRIPTS: Final = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
+"""These scripts are written without spaces."""
+_UNSPACED: Final = re.compile(f"[{_SCRIPTS}]")
+_TOKENS: Final = re.compile(rf"[{_SCRIPTS}]|[^\W{_SCRIPTS}]+|[^\w\s\ufffd]")
 _INSIDE_WORD: Final = re.compile(r"([^\W\d_]{1,8}?)\1{3,}")
 _INSIDE_TEXT: Final = re.compile(r"(\S{1,8}?)\1{2,}")
+_LETTERS_INSIDE: Final = re.compile(r"([^\W\d_]{1,8}?)\1{2,}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,23 +114,23 @@ def _has_words(text: str) -> bool:
 
 def _find_loop(source: str, text: str) -> Fault | None:
     """Return where a text repeats itself, if its source does not to the same degree."""
-    matches = list(_TOKENS.finditer(text.lower()))
+    matches = list(_TOKENS.finditer(_lower(text)))
     tokens = [match[0] for match in matches]
     repeated = len(tokens) - 1 - len(set(pairwise(tokens)))
     if repeated > 0:
-        found = find_repetition(tokens)
-        if found is not None and found.times > 2 and _is_loop(tokens, found, source):
-            first, last = matches[found.start], matches[found.start + found.period - 1]
-            said = f"{_shorten(text[first.start() : last.end()])} × {found.times:.0f}"
-            return Fault("looping", said)
+        for found in find_repetitions(tokens):
+            if found.times > 2 and _is_loop(tokens, found, source):
+                first, last = matches[found.start], matches[found.start + found.period - 1]
+                said = f"{_shorten(text[first.start() : last.end()])} × {found.times:.0f}"
+                return Fault("looping", said)
         if repeated > SCATTERED_SHARE * len(tokens):
             place = _find_scattered(tokens, split_tokens(source))
             if place is not None:
                 return Fault("looping", "the same words again and again", matches[place].start())
     for match in matches:
         if len(match[0]) >= LONG_WORD and (inside := _INSIDE_WORD.search(match[0])) is not None:
-            times = len(inside[0]) / len(inside[1])
-            if times > max(5.0, 2 + 1.5 * _times_inside(source)):
+            times, least = len(inside[0]) / len(inside[1]), 3.0 if len(inside[1]) > 1 else 5.0
+            if times > max(least, 2 + 1.5 * _times_in_source(source, letters=True)):
                 return Fault("looping", f"{_shorten(inside[1])} × {times:.0f}")
     return None
 
@@ -140,14 +139,20 @@ def _shorten(text: str) -> str:
     return text if len(text) <= 30 else f"{text[:29]}…"
 
 
+def _lower(text: str) -> str:
+    """Return a text in lower case, every character in its place."""
+    lower = text.lower()
+    return lower if len(lower) == len(text) else text
+
+
 def split_tokens(text: str) -> list[str]:
     """Return the words of a text in lower case, and its marks; of some scripts the characters."""
-    return _TOKENS.findall(text.lower())
+    return _TOKENS.findall(_lower(text))
 
 
-def find_repetition(tokens: Sequence[str]) -> Repetition | None:
-    """Return what is said most often in a row; words count before marks and numbers."""
-    best: Repetition | None = None
+def find_repetitions(tokens: Sequence[str]) -> list[Repetition]:
+    """Return the words that come most often in a row, and the marks or numbers; or neither."""
+    best: dict[bool, Repetition] = {}
     size = len(tokens)
     for period in sorted(_possible_periods(tokens)):
         run = 0
@@ -156,13 +161,12 @@ def find_repetition(tokens: Sequence[str]) -> Repetition | None:
                 run += 1
                 continue
             if 2 * run >= period:
-                start = place - run - period
+                start, times = place - run - period, (run + period) / period
                 letters = any(token.isalpha() for token in tokens[start : start + period])
-                found = Repetition((run + period) / period, start, period, place, letters)
-                if best is None or (letters, found.times) > (best.has_letters, best.times):
-                    best = found
+                if letters not in best or times > best[letters].times:
+                    best[letters] = Repetition(times, start, period, place, letters)
             run = 0
-    return best
+    return [best[letters] for letters in (True, False) if letters in best]
 
 
 def _possible_periods(tokens: Sequence[str]) -> set[int]:
@@ -178,24 +182,21 @@ def _possible_periods(tokens: Sequence[str]) -> set[int]:
 
 def _is_loop(tokens: Sequence[str], found: Repetition, source: str) -> bool:
     """Return whether the same comes more often in a row than its source explains."""
-    in_source = _times_in_source(source)
+    in_source = _times_in_source(source, letters=found.has_letters)
     if not found.has_letters:
-        return found.times > max(MAX_MARKS, 2 * in_source + 4)
+        return found.times > max(MAX_MARKS, 1.5 * in_source + 4)
     # A word of a script without spaces may double a character, and be said twice.
-    single = found.period == 1 and len(tokens[found.start]) == 1
+    single = found.period == 1 and _UNSPACED.match(tokens[found.start]) is not None
     return found.times > max(4.0 if single else 2.0, 1.5 * in_source + 1)
 
 
-def _times_in_source(source: str) -> float:
-    """Return how often a source says something in a row, words or characters."""
-    found = find_repetition(split_tokens(source))
-    return max(1.0 if found is None else found.times, _times_inside(source))
-
-
-def _times_inside(text: str) -> float:
-    """Return how often characters are repeated in a row, as in hahaha and !!!!!!."""
-    rows = _INSIDE_TEXT.finditer(text.lower())
-    return max((len(row[0]) / len(row[1]) for row in rows), default=1.0)
+def _times_in_source(source: str, *, letters: bool) -> float:
+    """Return how often a source says something in a row; without `letters`, any marks too."""
+    pattern = _LETTERS_INSIDE if letters else _INSIDE_TEXT
+    inside = [len(row[0]) / len(row[1]) for row in pattern.finditer(_lower(source))]
+    rows = find_repetitions(split_tokens(source))
+    words = [row.times for row in rows if row.has_letters or not letters]
+    return max([1.0, *inside, *words])
 
 
 def _find_scattered(tokens: Sequence[str], source_tokens: Sequence[str]) -> int | None:
@@ -481,21 +482,22 @@ def _cut(one: Repair, source: str, options: SearchOptions, decode: Decode) -> Re
 
 def _surplus(text: str, source: str) -> tuple[int, int] | None:
     """Return from where to where a text repeats something more often than its source does."""
-    in_source = _times_in_source(source)
-    matches = list(_TOKENS.finditer(text.lower()))
-    found = find_repetition([match[0] for match in matches])
-    least = MAX_MARKS if found is not None and not found.has_letters else 2.0
-    if found is not None and found.times > max(least, in_source):
-        keep = found.start + found.period * max(1, int(in_source))
+    matches = list(_TOKENS.finditer(_lower(text)))
+    for found in find_repetitions([match[0] for match in matches]):
+        in_source = _times_in_source(source, letters=found.has_letters)
+        if found.times <= max(2.0 if found.has_letters else MAX_MARKS, in_source):
+            continue
+        keep = found.start + found.period * int(in_source)
         last = found.end - (found.end - found.start) % found.period
         # At the end of a text nothing follows that a part of it could belong to.
         last = found.end if found.end >= len(matches) - 1 else last
         return matches[keep - 1].end(), matches[last - 1].end()
     for match in matches:
         if len(match[0]) >= LONG_WORD and (inside := _INSIDE_WORD.search(match[0])) is not None:
-            start = match.start() + inside.start() + len(inside[1]) * max(1, int(in_source))
-            if start < match.start() + inside.end():
-                return start, match.start() + inside.end()
+            keep = len(inside[1]) * int(_times_in_source(source, letters=True))
+            if keep < len(inside[0]):
+                start = match.start() + inside.start()
+                return start + keep, start + len(inside[0])
     return None
 
 

@@ -59,7 +59,7 @@ def load_for_inference(
         "an ensemble is computed by PyTorch" if ensemble else why_no_cpu_engine(first.config.model)
     )
     if precision == "int8" and obstacle:
-        raise ConfigError(f"{first.path}: no int8 ({obstacle}); use precision float32")
+        raise ConfigError(f"{first.path}: cannot run in int8 ({obstacle}); use precision float32")
     if not obstacle and precision != "float32":
         return [first], open_cpu_engine(first)
     if precision == "auto" and not ensemble:
@@ -119,7 +119,7 @@ def attach_draft_model(loaded: LoadedModel, engine: Engine | None, path: Path | 
     draft = open_model(path)
     if not isinstance(engine, CpuEngine):
         raise ConfigError(
-            f"{loaded.path}: takes no draft, which is for int8 on a CPU; leave out {draft.path}"
+            f"{loaded.path}: cannot use a draft, which needs int8 on a CPU; leave out {draft.path}"
         )
     if draft.tokenizer != loaded.tokenizer:
         raise ModelError(
@@ -127,7 +127,7 @@ def attach_draft_model(loaded: LoadedModel, engine: Engine | None, path: Path | 
             "tokeniser, as dragoman distill does"
         )
     if obstacle := why_no_cpu_engine(draft.config.model):
-        raise ConfigError(f"{draft.path}: no int8 ({obstacle}), and so no draft")
+        raise ConfigError(f"{draft.path}: cannot be a draft without int8 ({obstacle})")
     engine.draft = open_cpu_engine(draft)
 
 
@@ -135,7 +135,7 @@ def attach_shortlist(loaded: LoadedModel, engine: Engine | None) -> None:
     """Let the CPU engine compute only the pieces that the model's shortlist has for a sentence."""
     if not isinstance(engine, CpuEngine):
         raise ConfigError(
-            f"{loaded.path}: takes no shortlist, which is for int8 on a CPU; leave it out"
+            f"{loaded.path}: cannot use a shortlist, which needs int8 on a CPU; leave it out"
         )
     engine.use_shortlist(read_shortlist(loaded))
 

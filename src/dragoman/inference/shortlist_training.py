@@ -191,7 +191,7 @@ def check_supports_shortlist(loaded: LoadedModel) -> None:
     if loaded.config.data.task != "translation":
         raise ModelError(f"{loaded.path}: is a parser; shortlists are for translators")
     if obstacle := why_no_cpu_engine(loaded.config.model):
-        raise ConfigError(f"{loaded.path}: no int8 ({obstacle}), and so no shortlist")
+        raise ConfigError(f"{loaded.path}: cannot use a shortlist without int8 ({obstacle})")
 
 
 def make_shortlist(

@@ -19,8 +19,14 @@ from dragoman.text.inflection import Number, Phrase, is_function_word
 from dragoman.text.inflection.english import indefinite_article
 from dragoman.text.inflection.forms import WordForm
 from dragoman.text.inflection.german import CERTAIN, certain_gender, genders, read_noun
-from dragoman.text.inflection.german_agreement import Agreement, adjective_stem, agreements
-from dragoman.text.inflection.korean import doubt_of_particles, fit_particles, split_particles
+from dragoman.text.inflection.german_agreement import (
+    AGREEING_WORD,
+    Agreement,
+    adjective_stem,
+    agreements,
+    expand,
+)
+from dragoman.text.inflection.korean import fit_particles, likely_particles, split_particles
 from dragoman.text.inflection.romance import french_article_variants
 from dragoman.text.languages import primary_code
 
@@ -30,6 +36,10 @@ OTHER_GENDER: Final = 3.0
 """A change of the words around a noun to another gender costs so many nats."""
 NOT_THE_BASE: Final = 0.7
 """A form other than the one in the glossary costs so many nats, where nothing asks for it."""
+RARE_CASE: Final = 3.0
+"""A dative or genitive that nothing shows costs so many nats."""
+MOST_DOUBT: Final = 5.0
+"""What the rules doubt so much more than something else is not proposed at all."""
 MOST_RUNS: Final = 4
 """A term is tried in so many places at most."""
 _AROUND: Final = re.compile(r"^(\W*)(.*?)(\W*)$", re.DOTALL)
@@ -173,6 +183,35 @@ def unaligned_words(
     ][:MOST_RUNS]
 
 
+def other_mentions(
+    found: Translation,
+    replaced: str,
+    term: range,
+    source_words: Sequence[str],
+    source_language: str,
+    target_language: str,
+) -> list[range]:
+    """Return where a Korean text says a replaced noun once more: it repeats nouns for "it".
+
+    Such a word is aligned with nothing that has content but the term.
+    """
+    if primary_code(target_language) != "ko" or not core_of(replaced):
+        return []
+    noun = split_particles(core_of(replaced))[0][0]
+    others = {
+        t
+        for s, t in found.alignment
+        if s not in term
+        and s < len(source_words)
+        and not is_function_word(core_of(source_words[s]), source_language)
+    }
+    return [
+        range(t, t + 1)
+        for t, word in enumerate(found.text.split(" "))
+        if t not in others and core_of(word) and split_particles(core_of(word))[0][0] == noun
+    ]
+
+
 def core_of(word: str) -> str:
     """Return a white-space word without the punctuation around it."""
     match = _AROUND.match(word)
@@ -190,9 +229,11 @@ def candidates(
     place = _Place(words, run, phrase, number)
     makers = {"de": _german, "ko": _korean, "en": _english, "fr": _french}
     found = list(makers.get(phrase.language, _plain)(place))
+    least = min((one.cost for one in found), default=0.0)
     best: dict[tuple[str, ...], Candidate] = {}
     for one in sorted(found, key=lambda one: one.cost):
-        best.setdefault(tuple(one.words(words)), one)
+        if one.cost <= least + MOST_DOUBT:
+            best.setdefault(tuple(one.words(words)), one)
     return list(best.values())
 
 
@@ -314,8 +355,7 @@ def _french(place: _Place) -> Iterator[Candidate]:
 def _korean(place: _Place) -> Iterator[Candidate]:
     """Yield the phrase with the particles that the last replaced word may have, made to fit."""
     text = place.phrase.text
-    for _, particles in split_particles(place.last) if place.last else [("", "")]:
-        doubt = doubt_of_particles(place.last, particles)
+    for particles, doubt in likely_particles(place.last) if place.last else [("", 0.0)]:
         if text.endswith("들"):
             particles = particles.removeprefix("들")
         yield place.candidate(text, doubt, suffix=fit_particles(text, particles))
@@ -352,13 +392,20 @@ def has_gender_of(word: str, phrase: Phrase) -> bool:
     return any(gender in each.genders for each in read_noun(core_of(word)))
 
 
-def same_content(words: Sequence[str], run: range, others: Sequence[str], other_run: range) -> bool:
-    """Return whether two German texts differ only in some words, articles and endings."""
+def agrees_with(words: Sequence[str], run: range, others: Sequence[str], other_run: range) -> bool:
+    """Return whether two German texts differ only in some words and in what agrees with them."""
     each = [
-        content_words([word for n, word in enumerate(several) if n not in left_out], "de")
-        for several, left_out in ((words, run), (others, other_run))
+        [w for n, word in enumerate(several) for w in (("",) if n in run_ else expand(word))]
+        for several, run_ in ((words, run), (others, other_run))
     ]
-    return each[0] == each[1]
+    if len(each[0]) != len(each[1]):
+        return False
+    return all(
+        one == other
+        or (AGREEING_WORD.fullmatch(one) and AGREEING_WORD.fullmatch(other))
+        or (one[:1].islower() and adjective_stem(one) == adjective_stem(other) != "")
+        for one, other in zip(*each, strict=True)
+    )
 
 
 def content_words(words: Sequence[str], language: str) -> Counter[str]:
@@ -380,10 +427,13 @@ def _german(place: _Place) -> Iterator[Candidate]:
     inner = [word for word in phrase.words[: phrase.head] if adjective_stem(word) != word]
     fitting = _german_agreements(place, inner)
     if not fitting:
+        cases = {case for each in read_noun(place.last) for case in each.cases or "nadg"}
         for form in forms:
             for ending in (None, "e", "en", "er", "es", "em") if inner else (None,):
                 text = _german_text(phrase, form.text, ending)
                 cost = form.cost + place.number_cost(form) + (0.0 if form.text == noun else 0.3)
+                if form.cases in ("d", "g") and (not cases or cases - set(form.cases)):
+                    cost += RARE_CASE
                 yield place.candidate(text, cost)
         return
     costs = genders(noun)

@@ -260,6 +260,6 @@ def _shorten(text: str) -> str:
 
 def _describe_impossible(segment: Segment) -> str:
     return (
-        f"no translation of '{_shorten(segment.text)}' contains and does not contain what it must; "
-        "ask for less, or raise max_extra"
+        f"no translation of '{_shorten(segment.text)}' meets all that is asked for; ask for less, "
+        "or raise max_extra"
     )

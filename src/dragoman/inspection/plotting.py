@@ -24,7 +24,7 @@ _DEFAULT_FONT: Final = "DejaVu Sans"  # comes with Matplotlib
 def check_format(path: Path) -> None:
     """Raise an error if no picture can be written to this name, before it is drawn."""
     if path.suffix.lower() not in FORMATS:
-        raise DragomanError(f"{path}: a picture is one of {', '.join(FORMATS)}; rename it")
+        raise DragomanError(f"{path}: a picture can be one of {', '.join(FORMATS)}; rename it")
 
 
 @contextmanager

@@ -182,7 +182,8 @@ def check(directory: Path, reference: Reference, *, quantization: str = "float32
     ours = [tokenizer.pieces(ids) for ids in reference.sources]
     if sources != ours:
         raise ModelError(
-            f"{directory}: its tokeniser splits the sample not as ours; nothing was written"
+            f"{directory}: its tokeniser splits the sample differently from ours; nothing was "
+            "written"
         )
     compute = "float32" if quantization == "float32" else "default"
     translator = ctranslate2.Translator(

@@ -261,7 +261,8 @@ def check(directory: Path, reference: Reference) -> Parity:
     pieces = sentencepiece.SentencePieceProcessor(model_file=str(directory / "tokenizer.model"))
     if pieces.encode(reference.texts) != reference.sources:
         raise ModelError(
-            f"{directory}: its tokeniser splits the sample not as ours; nothing was written"
+            f"{directory}: its tokeniser splits the sample differently from ours; nothing was "
+            "written"
         )
     rows = source_rows(reference.sources, torch.device("cpu"))
     source, mask = rows.ids_RL.numpy(), rows.segments_RL.long().numpy()

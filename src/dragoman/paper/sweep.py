@@ -98,7 +98,7 @@ def run_sweep(
     """
     assert len({trial.name for trial in trials}) == len(trials), "names of trials must differ"
     if jobs < 1:
-        raise ConfigError(f"jobs = {jobs} is too small; the least is 1")
+        raise ConfigError(f"jobs = {jobs} is too small; the minimum is 1")
     corpus = _Corpus(data, corpus_fingerprint(Prepared.open(data)))
     with explain_os_errors(out), _lock_directory(out) as lock:
         for trial in trials:

@@ -119,7 +119,7 @@ class Limits:
     def __post_init__(self) -> None:
         for name in ("length_penalty", "min_length", "max_extra", "no_repeat_ngram"):
             value = getattr(self, name)
-            _require(value >= 0, f"search.{name} = {value} is too small; the least is 0")
+            _require(value >= 0, f"search.{name} = {value} is too small; the minimum is 0")
         _require(
             1 <= self.repetition_penalty < math.inf,
             f"search.repetition_penalty = {self.repetition_penalty} must be a number from 1 on; "
@@ -149,8 +149,8 @@ class SearchOptions(Limits):
 
     def __post_init__(self) -> None:
         Limits.__post_init__(self)
-        _require(self.beam >= 1, f"search.beam = {self.beam} is too small; the least is 1")
-        _require(self.n_best >= 1, f"search.n_best = {self.n_best} is too small; the least is 1")
+        _require(self.beam >= 1, f"search.beam = {self.beam} is too small; the minimum is 1")
+        _require(self.n_best >= 1, f"search.n_best = {self.n_best} is too small; the minimum is 1")
         _require(
             self.n_best <= self.beam,
             f"search.n_best = {self.n_best} is more than search.beam = {self.beam} can find; "
@@ -162,7 +162,8 @@ class SearchOptions(Limits):
             "each needs a hypothesis",
         )
         _require(
-            self.diversity >= 0, f"search.diversity = {self.diversity} is too small; the least is 0"
+            self.diversity >= 0,
+            f"search.diversity = {self.diversity} is too small; the minimum is 0",
         )
 
     @classmethod
@@ -192,11 +193,13 @@ class SamplingOptions(Limits):
 
     def __post_init__(self) -> None:
         Limits.__post_init__(self)
-        _require(self.samples >= 1, f"search.samples = {self.samples} is too small; the least is 1")
+        _require(
+            self.samples >= 1, f"search.samples = {self.samples} is too small; the minimum is 1"
+        )
         _require(
             self.temperature > 0,
             f"search.temperature = {self.temperature} must be above 0; for none, use a beam of 1",
         )
         _require(self.top_k >= 0, f"search.top_k = {self.top_k} is too small; 0 means all pieces")
         _require(0 < self.top_p <= 1, f"search.top_p = {self.top_p} must be above 0, and at most 1")
-        _require(self.seed >= 0, f"search.seed = {self.seed} is too small; the least is 0")
+        _require(self.seed >= 0, f"search.seed = {self.seed} is too small; the minimum is 0")

@@ -20,7 +20,7 @@ TEMPORARY_PREFIX = ".tmp-"
 """The names of unfinished files and directories begin with this."""
 
 _ADVICE = {
-    errno.ENOSPC: "no space left on device; free some and run again",
+    errno.ENOSPC: "no space left on device; free some space and run again",
     errno.EDQUOT: "disk quota exceeded; free some space and run again",
     errno.EROFS: "the file system is read-only; choose another place",
     errno.EACCES: "permission denied; choose a place you may write to",

@@ -21,6 +21,7 @@ from dragoman.config import Config, TrainingConfig
 from dragoman.data.batching.batches import Batch, Batches
 from dragoman.data.prepare import Prepared
 from dragoman.errors import ConfigError, TrainingError
+from dragoman.messages import counted
 from dragoman.model_directory import save_model
 from dragoman.models import Model, build
 from dragoman.models.weights import get_weights, set_weights
@@ -196,7 +197,7 @@ class Trainer:
                 return self._finish()
             if self.ranks.is_first:
                 self.display.show_message(
-                    f"stopped at step {state.step:,}; everything is saved, continue with: "
+                    f"stopped at step {state.step:,}; everything is saved. Continue with: "
                     f"dragoman train --resume {self.run}"
                 )
             return self._make_outcome(None, None, interrupted)
@@ -285,7 +286,7 @@ class Trainer:
         self.state.bad_steps += 1
         step, limit = result.step, self.config.training.max_bad_steps
         finite = math.isfinite(result.loss) and math.isfinite(result.gradient_norm)
-        what = f"far above the steps before ({result.loss:.3g})" if finite else "not finite"
+        what = f"far above that of the steps before ({result.loss:.3g})" if finite else "not finite"
         if self.state.bad_steps >= limit:
             raise TrainingError(
                 f"the loss was {what} for {limit} steps in a row, the last at step {step:,}; "
@@ -413,8 +414,8 @@ class Trainer:
         state, threads = checkpoint.state, self.state.threads
         if state.threads != threads:
             self._show_on_first(
-                f"the run had {state.threads} CPU threads and goes on with {threads}: the last "
-                "bits of its results will differ"
+                f"the run had {counted(state.threads, 'CPU thread')} and continues with {threads}: "
+                "the last bits of its results will differ"
             )
         state.threads, state.ranks = threads, self.ranks.world_size
         # A rank that was not there before keeps its own seed.
@@ -471,8 +472,8 @@ class Trainer:
         )
         reached = "" if found.score is None else f", {found.metric} {found.score:.1f}"
         self.display.show_message(
-            f"done: {state.step:,} steps; {self.run / 'model'} is the {made_of}: validation "
-            f"perplexity {found.perplexity:.2f}{reached}"
+            f"done: {counted(state.step, 'step')}; {self.run / 'model'} is the {made_of}: "
+            f"validation perplexity {found.perplexity:.2f}{reached}"
         )
         return self._make_outcome(self.run / "model", found, None)
 

@@ -61,18 +61,18 @@ def train(
         if is_restart_of(directory):
             return resume(directory, quiet=quiet)
         raise TrainingError(
-            f"{directory}: holds a run already; continue it with: dragoman train --resume "
+            f"{directory}: already contains a run; continue it with: dragoman train --resume "
             f"{directory}, or choose another --out"
         )
     paths = [Path(file) for file in files]
     if len(paths) == 1 and _is_prepared(paths[0], config):
         if valid:
-            raise ConfigError(f"{paths[0]}: brings its own validation set; leave out --valid")
+            raise ConfigError(f"{paths[0]}: has its own validation set; leave out --valid")
         data = Prepared.open(paths[0])
         if data.config.data.task != config.data.task:
             raise ConfigError(
-                f"{paths[0]}: prepared for {data.config.data.task}, and the preset is for "
-                f"{config.data.task}; choose another, or add --task {data.config.data.task}"
+                f"{paths[0]}: prepared for {data.config.data.task}, but the preset is for "
+                f"{config.data.task}; choose another preset, or add --task {data.config.data.task}"
             )
         data.refuse_contradictions(assignments)
     else:
@@ -126,11 +126,11 @@ def resume(
     directory = Path(run)
     run_file = RunFile.read(directory)
     if run_file is None:
-        raise TrainingError(f"{directory}: not a run that dragoman train began")
+        raise TrainingError(f"{directory}: not a run that dragoman train started")
     if not (directory / "config.toml").exists():
         raise TrainingError(
-            f"{directory}: ended before its first step; begin again with the command that began "
-            f"it, and --out {directory}"
+            f"{directory}: ended before its first step; start it again with the original command "
+            f"and --out {directory}"
         )
     config = Config.load(directory / "config.toml").overridden(assignments)
     _check_epochs(epochs, config, assignments)
@@ -162,8 +162,8 @@ def _refuse_other_data(directory: Path) -> None:
 def _open_files(config: Config, paths: Sequence[Path]) -> tuple[Config, Corpus]:
     if not paths:
         raise ConfigError(
-            "nothing to train on; name two aligned files, as in: dragoman train corpus.en "
-            "corpus.de, or with --task parsing a file of trees"
+            "nothing to train on; give two aligned files, as in: dragoman train corpus.en "
+            "corpus.de, or a file of trees with --task parsing"
         )
     config = dataclasses.replace(config, data=fill_in_languages(config.data, paths))
     return config, open_corpus(paths, config.data)

@@ -165,7 +165,7 @@ def copy_test_sets(run: Path, sets: Sequence[Sequence[Path]], config: DataConfig
         if corpus.malformed:
             raise DataError(corpus.malformed[0])  # a set that is scored must be complete
         if not pairs:
-            raise DataError(f"{files[0]}: no pairs; leave out this --test")
+            raise DataError(f"{files[0]}: contains no pairs; leave out this --test")
         lines = (json.dumps({"source": s, "target": t}, ensure_ascii=False) for s, t in pairs)
         atomic_write(_test_set_directory(run) / f"{name}.jsonl", "\n".join(lines) + "\n")
 

@@ -33,6 +33,7 @@ from dragoman.data import Progress
 from dragoman.data.readers.parallel import COMPRESSIONS, check_rereadable, open_text
 from dragoman.errors import ConfigError, DataError, DragomanError, first_line
 from dragoman.inference import Translator, load
+from dragoman.messages import counted
 from dragoman.system.atomic_files import atomic_write, explain_os_errors, sync_directory
 from dragoman.system.process_pool import map_ahead
 from dragoman.workflows.stages import (
@@ -90,7 +91,7 @@ def translate_directory(
     are those of `Translator.translate` that leave a line a line.
     """
     if engine not in EXECUTORS:
-        raise ConfigError(f"--engine {engine}: there are {' and '.join(EXECUTORS)}")
+        raise ConfigError(f"--engine {engine}: choose {' or '.join(EXECUTORS)}")
     for name, count in (("workers", workers), ("part", part)):
         if count is not None and count < 1:
             raise ConfigError(f"--{name} {count} must be at least 1")
@@ -109,7 +110,7 @@ def translate_directory(
         missing = job.missing()
         there = job.parts - len(missing)
         if there:
-            tell(f"{there:,} of {job.parts:,} parts are there already")
+            tell(f"{there:,} of {job.parts:,} parts are already done")
         part_translator = PartTranslator([path.resolve() for path in models], device, used)
         if engine == "local" and workers in (None, 1):
             part_translator.use(translator)
@@ -127,7 +128,7 @@ def translate_directory(
                 job.assemble(finished.name)
             progress("translating", there + done.total(), job.parts)
         if cut:
-            tell(f"{cut:,} sentences were too long for the model and were cut into parts")
+            tell(f"{counted(cut, 'sentence')} too long for the model, cut into parts")
         return Summary(job.results, job.lines, len(missing), there, cut, dict(done))
 
 
@@ -152,7 +153,7 @@ def find_inputs(paths: Sequence[Path], out: Path) -> dict[str, Path]:
     for path in paths:
         if path.is_dir():
             if out.resolve().is_relative_to(path.resolve()):
-                raise ConfigError(f"--out {out}: lies in {path}, which is read; choose another")
+                raise ConfigError(f"--out {out}: is inside {path}; choose a place outside of it")
             inside = sorted(file for file in path.rglob("*") if file.is_file())
             names = [(file.relative_to(path), file) for file in inside]
         else:
@@ -196,7 +197,9 @@ class Job:
             known = made.get("files", {})
             for name, identity in wanted.items():
                 if name not in known and (out / name).exists():
-                    raise ConfigError(f"{out / name}: not made here; choose another --out")
+                    raise ConfigError(
+                        f"{out / name}: was not made by this command; choose another --out"
+                    )
                 if name in known and known[name] != identity:
                     stale = [str(p) for p in (out / name, place / name) if p.exists()]
                     if stale:
@@ -255,8 +258,8 @@ class Job:
                     text = part.translated.read_bytes()
                     if text.count(b"\n") != part.source.read_bytes().count(b"\n"):
                         raise DragomanError(
-                            f"{part.translated}: has not as many lines as {part.source}; remove "
-                            "it and run again"
+                            f"{part.translated}: does not have as many lines as {part.source}; "
+                            "remove it and run again"
                         )
                     file.write(text)
                 file.flush()

@@ -68,7 +68,7 @@ def run_parsing_demo(directory: Path, steps: int | None = None) -> None:
 def _train(preset: str, files: list[Path], valid: list[Path], run: Path, steps: int | None) -> Path:
     """Train in a run directory, or continue there, and return the model."""
     if (run / "run.json").exists():
-        _say(f"{run} is there already and is continued; remove it to start anew.")
+        _say(f"{run} already exists and is continued; remove it to start again.")
         outcome = resume(run)
     else:
         assignments = [] if steps is None else [f"training.steps={steps}"]

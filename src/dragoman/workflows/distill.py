@@ -31,6 +31,7 @@ from dragoman.data.readers import group_files, open_corpus
 from dragoman.data.readers.parallel import ParallelFiles, open_text
 from dragoman.errors import ConfigError, DataError
 from dragoman.inference import Translation, Translator, load
+from dragoman.messages import counted
 from dragoman.system.atomic_files import remove_leftovers
 from dragoman.text.bleu import make_bleu
 from dragoman.text.tokenizer import Tokenizer
@@ -97,7 +98,7 @@ class Plan:
 
     def __post_init__(self) -> None:
         if not self.teachers or not self.files:
-            raise ConfigError("name a teacher, and the pairs it learned from")
+            raise ConfigError("give a teacher, and the pairs it learned from")
         for name in ("beam", "n_best", "window", "shards"):
             count = getattr(self, name)
             if count < 1:
@@ -204,9 +205,7 @@ def distill(
             f"{out / 'data'} is there, then train on that"
         )
     if not plan.valid and not translate_only:
-        raise ConfigError(
-            "--valid is needed: pairs translated by people, for a teacher's are no test"
-        )
+        raise ConfigError("--valid is missing: give pairs translated by people, not by the teacher")
     teacher = load(*plan.teachers, device=device)
     tokenizer, teacher_config = teacher.tokenizer, teacher.config
     config = plan.resolve_config(teacher_config)
@@ -222,14 +221,15 @@ def distill(
     del teacher  # frees its memory for training
     if missing:
         tell(
-            f"shard {plan.shard} of {plan.shards} is done; other shards have {missing:,} windows "
-            "left, and the last to end continues"
+            f"shard {plan.shard} of {plan.shards} is done; other shards have "
+            f"{counted(missing, 'window')} left, and the last one to finish continues"
         )
         return Result(text, missing, None, None, None)
     with exclusive_lock(out / ".lock", wait=True):
         remove_leftovers(out / "translated")
         counts = _write_pairs(out)
-        tell(f"{counts['pairs']:,} pairs, {counts['as the reference']:,} as in the corpus")
+        same = f"{counts['as the reference']:,} the same as in the corpus"
+        tell(f"{counted(counts['pairs'], 'pair')}, {same}")
         if translate_only:
             return Result(text, 0, out / "pairs", None, None)
         if not (out / "data").exists():
@@ -247,7 +247,7 @@ def distill(
     run = out / plan.name
     with exclusive_lock(out / f".lock-{plan.name}", wait=False) as lock:
         if lock is None:
-            tell(f"{run}: another process trains it")
+            tell(f"{run}: another process is training it")
             return Result(text, 0, out / "pairs", None, None)
         tests = group_files(plan.test, config.data)
         model, outcome = train_stage(run, config, out / "data", tests=tests, quiet=quiet)

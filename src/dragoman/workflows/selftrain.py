@@ -31,6 +31,7 @@ from dragoman.data.readers.parallel import open_text
 from dragoman.data.readers.treebank import open_treebank
 from dragoman.errors import ConfigError, DataError
 from dragoman.inference.parser import Parser, load_parser
+from dragoman.messages import counted
 from dragoman.system.atomic_files import remove_leftovers
 from dragoman.training.distributed.ranks import environment_world_size
 from dragoman.training.run import Outcome
@@ -97,9 +98,9 @@ class Plan:
 
     def __post_init__(self) -> None:
         if not self.models or not self.trees or not self.text:
-            raise ConfigError("name a parser, --trees to learn from, and --text to parse")
+            raise ConfigError("give a parser, --trees to learn from, and --text to parse")
         if self.agree and len(self.models) < 2:
-            raise ConfigError("--agree compares models; name two at least")
+            raise ConfigError("--agree compares models; give at least two")
         if self.keep is not None and self.threshold is not None:
             raise ConfigError("--keep is a share and --threshold a confidence; choose one")
         for name in ("keep", "threshold"):
@@ -193,7 +194,7 @@ def selftrain(
             "on that"
         )
     if not plan.valid and not parse_only:
-        raise ConfigError("--valid is needed: gold trees, for automatic ones are no test")
+        raise ConfigError("--valid is missing: give gold trees, not automatic ones")
     # One ensemble, or each model by itself if they are to agree.
     groups = [[model] for model in plan.models] if plan.agree else [plan.models]
     parsers = [load_parser(*group, device=device) for group in groups]
@@ -216,8 +217,8 @@ def selftrain(
         automatic = select_trees(plan, out)
         agreed = f"{automatic['agreed']:,} agreed on, " if plan.agree else ""
         tell(
-            f"{automatic['parsed']:,} trees, {agreed}{automatic['kept']:,} kept, of confidence "
-            f"{automatic['confidence']:.4f} and more"
+            f"{counted(automatic['parsed'], 'tree')}, {agreed}{automatic['kept']:,} kept, with a "
+            f"confidence of at least {automatic['confidence']:.4f}"
         )
         trees = out / "automatic" / "trees.txt"
         if parse_only:

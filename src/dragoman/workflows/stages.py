@@ -24,6 +24,7 @@ from dragoman.data import Progress
 from dragoman.data.prepare import prepare
 from dragoman.data.readers.parallel import ConcatenatedCorpus, Corpus, check_rereadable, open_text
 from dragoman.errors import ConfigError
+from dragoman.messages import counted
 from dragoman.model_directory import open_model
 from dragoman.system.atomic_files import (
     atomic_directory,
@@ -142,7 +143,9 @@ def make_stage(place: Path, make: Callable[[Path], dict[str, Any]]) -> dict[str,
 def describe_selection(counts: dict[str, int], purpose: str, reasons: Sequence[str]) -> str:
     """Say how many lines were read, how many are e.g. "to parse", and why the others are not."""
     dropped = [f"; {reason}: {counts[reason]:,}" for reason in reasons if counts[reason]]
-    return f"{counts['read']:,} lines read, {counts[purpose]:,} {purpose}{''.join(dropped)}"
+    return (
+        f"{counted(counts['read'], 'line')} read, {counts[purpose]:,} {purpose}{''.join(dropped)}"
+    )
 
 
 def fill_windows(

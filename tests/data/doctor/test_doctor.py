@@ -61,7 +61,7 @@ def test_a_sound_corpus_gets_no_error_and_no_warning(diagnose):
     diagnosis = diagnose(sentences(400))
     assert set(severities(diagnosis)) == {"ok"}
     assert not diagnosis.has_errors
-    assert diagnosis.lines()[-1] == "0 error(s), 0 warning(s)"
+    assert diagnosis.lines()[-1] == "0 errors, 0 warnings"
     assert diagnosis.figures["pairs"] == 400
 
 
@@ -94,7 +94,7 @@ def test_every_odd_thing_is_counted_and_placed(diagnose, tmp_path):
 )
 def test_mojibake_is_recognised(diagnose, text):
     diagnosis = diagnose([*sentences(100), (f"{text} 100.", "richtig 100.")])
-    assert found(diagnosis, "warning", "mojibake").message.startswith("1 (1.0%)")
+    assert found(diagnosis, "warning", "mojibake").message.startswith("1 line (1.0%)")
 
 
 @pytest.mark.parametrize("text", ["SÃO PAULO", "Âge", "à la carte", "über – „so“", "â", "100 €"])
@@ -127,7 +127,7 @@ def test_a_file_that_breaks_off_is_reported_with_what_could_be_read(
     (tmp_path / "a.de.gz").write_bytes(data[: len(data) // 2])
     pairs = open_parallel_corpus([tmp_path / "a.en", tmp_path / "a.de.gz"])
     diagnosis = examine(pairs, config=CONFIG, tokenizer=tokenizer)
-    assert "ends in the middle" in found(diagnosis, "error", "reading").message
+    assert "is truncated" in found(diagnosis, "error", "reading").message
     assert 0 < diagnosis.figures["pairs"] < 3000
 
 
@@ -136,7 +136,7 @@ def test_many_unreadable_lines_are_summed_up(tmp_path, tokenizer):
     (tmp_path / "a.de").write_bytes(b"\xff\n" * 100)
     pairs = open_parallel_corpus([tmp_path / "a.en", tmp_path / "a.de"])
     messages = [f.message for f in examine(pairs, config=CONFIG, tokenizer=tokenizer).findings]
-    assert any("80 more lines like these" in message for message in messages)
+    assert any("80 more errors like these" in message for message in messages)
 
 
 def test_a_missing_line_is_found_and_both_counts_are_named(tmp_path, tokenizer):
@@ -151,7 +151,7 @@ def test_a_missing_line_is_found_and_both_counts_are_named(tmp_path, tokenizer):
     assert "a.en has 1000 lines" in counts
     assert "a.de has 999" in counts
     misalignment = found(diagnosis, "error", "alignment")
-    assert "1 target line(s)" in misalignment.message
+    assert "1 target line probably missing" in misalignment.message
     assert abs(int(misalignment.where.rpartition(" ")[2]) - 613) <= 3
 
 
@@ -173,7 +173,7 @@ def test_overlap_with_test_and_validation_is_counted_and_placed(diagnose, tmp_pa
     valid = put(tmp_path, "valid", [*new[10:], pairs[50]])
     diagnosis = diagnose(pairs, test=test, valid=valid)
     error = found(diagnosis, "error", "overlap")
-    assert error.message.startswith("5 of 16 test pairs are in training too")
+    assert error.message.startswith("5 of 16 test pairs found in training")
     assert error.where == f"{tmp_path / 'test.en'}, line 11 = {tmp_path / 'a.en'}, line 101"
     warnings = [
         f.message for f in diagnosis.findings if (f.check, f.severity) == ("overlap", "warning")
@@ -185,7 +185,7 @@ def test_overlap_with_test_and_validation_is_counted_and_placed(diagnose, tmp_pa
         "source_in_training": 1,
     }
     clean = diagnose(pairs, test=put(tmp_path, "test", new))
-    assert "none of 30 test pairs" in found(clean, "ok", "overlap").message
+    assert "none of the 30 test pairs" in found(clean, "ok", "overlap").message
 
 
 def test_a_pair_that_is_too_long_is_named(diagnose, tmp_path):
@@ -194,7 +194,7 @@ def test_a_pair_that_is_too_long_is_named(diagnose, tmp_path):
     pairs[78] = ("wort " * 100_000, "lang 78.")
     diagnosis = diagnose(pairs)
     longest = found(diagnosis, "warning", "longest")
-    assert "2 pair(s) exceed data.max_length = 60" in longest.message
+    assert "2 pairs above data.max_length = 60" in longest.message
     assert "99 rows of 256 positions" in longest.message
     assert longest.where == f"{tmp_path / 'a.en'}, line 79"
     words = next(f for f in diagnosis.findings if "source words" in f.message)
@@ -264,7 +264,7 @@ def test_it_says_which_preset_the_corpus_was_judged_for(diagnose, monkeypatch):
     assert judged(100, "tiny") == ("ok", suits, "tiny")
     assert judged(300, "tiny") == (
         "warning",
-        f"{suits}; with 300 rather train with --preset base",
+        f"{suits}; for 300 pairs --preset base is better",
         "base",
     )
     few = "judged for --preset tiny; fewer than 50 pairs make a poor translator: add more text"
@@ -277,7 +277,9 @@ def test_what_cleaning_would_drop_is_foretold(diagnose):
     pairs = sentences(90)
     pairs += [(f"viel {' '.join(WORDS[:7] * 5)} {n}.", str(n)) for n in range(10)]
     finding = found(diagnose(pairs), "warning", "cleaning")
-    assert finding.message.startswith("prepare would drop 10.0% for length ratio 10")
+    assert finding.message.startswith(
+        "prepare would drop 10.0% of 100 pairs drawn at random: length ratio 10"
+    )
 
 
 @pytest.mark.parametrize("pairs", [[], [("", "")], [("a", "b")]])

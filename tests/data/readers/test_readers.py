@@ -378,10 +378,10 @@ def test_corpora_one_after_another_keep_their_places(tmp_path):
 def test_what_is_no_corpus_is_refused_at_once(tmp_path):
     text, table = put(tmp_path / "a.en", "a\n"), put(tmp_path / "a.tsv", "a\tb\n")
     for paths, reason in [
-        ([text], "name the file with its translations too"),
+        ([text], "give the file of its translations as well"),
         ([], "two aligned files or one"),
         ([text, text, text], "not 3 files"),
-        ([text, table], "holds both languages"),
+        ([text, table], "contains both languages"),
         ([text, tmp_path / "none"], "none: no such file"),
         ([text, tmp_path], "is a directory"),
         ([text, "-"], "read more than once"),

@@ -147,7 +147,7 @@ def test_problems_of_all_files_are_remembered(put: Callable[..., Path]) -> None:
 def test_what_is_no_file_of_trees_is_refused(put: Callable[..., Path], tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     put("hidden/.trees", DOG)
-    nothing = "there is no file in this directory; name a file of trees"
+    nothing = "this directory has no files; give a file of trees"
     cases = {
         tmp_path / "no": f"{tmp_path / 'no'}: no such file",
         tmp_path / "empty": f"{tmp_path / 'empty'}: {nothing}",
@@ -158,7 +158,7 @@ def test_what_is_no_file_of_trees_is_refused(put: Callable[..., Path], tmp_path:
         with pytest.raises(DataError) as refused:
             open_treebank([path])
         assert str(refused.value) == message
-    with pytest.raises(DataError, match=r"^name a file of trees$"):
+    with pytest.raises(DataError, match=r"^give a file of trees$"):
         open_treebank([])
 
 

@@ -145,7 +145,7 @@ def test_an_ensemble_and_an_unknown_model_are_the_plain_searchs(
 def test_int8_and_drafts_are_the_cpus(trained: Path, gpu: str) -> None:
     with pytest.raises(ConfigError, match="int8 is for the CPU"):
         dragoman.load(trained, device=gpu, precision="int8")
-    with pytest.raises(ConfigError, match="takes no draft"):
+    with pytest.raises(ConfigError, match="cannot use a draft"):
         dragoman.load(trained, device=gpu, draft=trained)
 
 

@@ -163,7 +163,7 @@ def test_missing_sections_are_named_in_one_line_with_the_licence(
         assert (found.status, found.err.count("\n")) == (2, 1)
         assert missing in found.err
         assert "LDC99T42" in found.err
-        assert "does not carry" in found.err
+        assert "does not include" in found.err
 
 
 def test_a_table_has_its_treebanks_name(tmp_path: Path) -> None:
@@ -524,7 +524,7 @@ def test_the_report_has_the_table_and_its_command(command: Command, tmp_path: Pa
     assert page.links == page.anchors
     assert "#table-4-gum" in page.anchors
     assert "dragoman paper table4 --trees gum.txt" in page.text
-    assert "does not carry" in page.text
+    assert "does not include" in page.text
 
 
 # --- the command ---
@@ -546,13 +546,13 @@ def test_without_trees_the_papers_rows_are_shown_with_the_licence(command: Comma
             ["--trees", "BANK/train.txt", "--valid", "BANK/valid.txt", "--no-train"],
             "no parsers; name some",
         ),
-        (["--model", "mine=x"], "no trees; name a file"),
+        (["--model", "mine=x"], "no trees; give a file"),
         (["--test", "BANK/test.txt", "--model", "mine"], "--model mine: needs a name"),
         (["--test", "BANK/test.txt", "--model", "a=x"], "x: no parser here"),
         (["--test", "BANK/test.txt", "--model", "a/b=x"], "'a/b' cannot name a row"),
         (["--test", "BANK/test.txt", "--trees-of", "a=nowhere"], "nowhere: no such file"),
         (["--test", "BANK/test.txt", "--preset", "parsing"], "there are no training trees"),
-        (["--wsj", "BANK", "--test", "BANK/test.txt"], "--wsj has its own"),
+        (["--wsj", "BANK", "--test", "BANK/test.txt"], "--wsj brings its own"),
         (
             ["--trees", "BANK/train.txt", "--valid", "BANK/valid.txt", "--preset", "base"],
             "preset base: for a translator",

@@ -204,7 +204,7 @@ def test_damage_to_any_file_falls_back_to_the_checkpoint_before(
     assert newest_valid_checkpoint(tmp_path, said.append) == sound
     (line,) = said
     assert line.startswith(str(newest))
-    assert line.endswith("; falling back to the checkpoint before it")
+    assert line.endswith("; using the checkpoint before it instead")
 
 
 def rewrite(path: Path, change: Callable[[dict[str, object]], None]) -> None:

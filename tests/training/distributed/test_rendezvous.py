@@ -118,7 +118,7 @@ def test_a_run_that_was_there_before_is_refused_at_every_start(
     begin(monkeypatch, **before)  # type: ignore[arg-type]
     train(config, prepared.path, run=run, quiet=True)
     begin(monkeypatch, **now)  # type: ignore[arg-type]
-    with pytest.raises(TrainingError, match="holds a run already"):
+    with pytest.raises(TrainingError, match="already contains a run"):
         train(config, prepared.path, run=run, quiet=True)
 
 

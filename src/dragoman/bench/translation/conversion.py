@@ -96,7 +96,7 @@ def convert_models(
         directory, stamp = place / name, place / f"{name}.json"
         if directory.exists() and stamp.exists():
             if json.loads(stamp.read_text(encoding="utf-8")) != made_of:
-                raise DataError(f"{directory}: made of another model; choose another --out")
+                raise DataError(f"{directory}: made from another model; choose another --out")
             print_message(f"{system.name}: converted before, in {directory}")
         else:
             print_message(f"{system.name}: converted{convert(directory)}")

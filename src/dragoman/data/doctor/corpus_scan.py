@@ -19,6 +19,7 @@ from dragoman.data.doctor.diagnosis import Diagnosis, Severity, describe_percent
 from dragoman.data.doctor.misalignment import AlignmentMonitor, find_misalignment
 from dragoman.data.readers.parallel import Corpus, Pair, ParallelFiles, UnequalLinesError, open_text
 from dragoman.errors import DataError
+from dragoman.messages import counted
 from dragoman.text.normalization import normalize
 
 LONG_TEXT: Final = 20_000
@@ -67,7 +68,7 @@ class _Errors:
             diagnosis.add("error", "reading", str(error))
         if self.count > len(self.first):
             more = self.count - len(self.first)
-            diagnosis.add("error", "reading", f"{name}: {more:,} more lines like these")
+            diagnosis.add("error", "reading", f"{name}: {counted(more, 'more error')} like these")
 
 
 def _read_pairs(corpus: Corpus, errors: _Errors) -> Iterator[Pair]:
@@ -126,12 +127,11 @@ class OverlapCheck:
         severity: Severity = "error" if self._name == "test" else "warning"
         if self._seen:
             number, place = min(self._seen.items())
-            advice = "remove them from training" if severity == "error" else "prepare drops them"
+            advice = "remove them there" if severity == "error" else "prepare drops them"
             diagnosis.add(
                 severity,
                 "overlap",
-                f"{len(self._seen):,} of {total:,} {self._name} pairs are in training too; "
-                f"{advice}",
+                f"{len(self._seen):,} of {total:,} {self._name} pairs found in training; {advice}",
                 f"{self._corpus.locate(number)} = {place}",
             )
         only = {n: place for n, place in self._seen_sources.items() if n not in self._seen}
@@ -140,12 +140,13 @@ class OverlapCheck:
             diagnosis.add(
                 "warning",
                 "overlap",
-                f"{len(only):,} of {total:,} {self._name} sources are in training with another "
+                f"{len(only):,} of {total:,} {self._name} sources found in training with another "
                 "translation",
                 f"{self._corpus.locate(number)} = {place}",
             )
         if not self._seen and not only:
-            diagnosis.add("ok", "overlap", f"none of {total:,} {self._name} pairs is in training")
+            message = f"none of the {total:,} {self._name} pairs is in training"
+            diagnosis.add("ok", "overlap", message)
 
 
 class CorpusScan:
@@ -263,9 +264,9 @@ class CorpusScan:
         diagnosis.figures["pairs"] = self.pairs
         diagnosis.figures |= self._counts
         if not self.pairs:
-            diagnosis.add("error", "pairs", "there is not a single pair", self.corpus.name)
+            diagnosis.add("error", "pairs", "the corpus has no pairs", self.corpus.name)
             return
-        diagnosis.add("ok", "pairs", f"{self.pairs:,} pairs")
+        diagnosis.add("ok", "pairs", counted(self.pairs, "pair"))
         self._report_counts(diagnosis)
         for side, name in enumerate(("source", "target")):
             shares = percentiles(self._words[side])
@@ -284,31 +285,33 @@ class CorpusScan:
             (
                 "mojibake",
                 "warning",
-                "lines look like UTF-8 read as Latin-1 (as in “Ã¼”); repair them",
+                "line with UTF-8 read as Latin-1 (as in “Ã¼”); repair the text",
             ),
             (
                 "replacement",
                 "warning",
-                "lines hold U+FFFD, which stands for an unreadable character",
+                "line with U+FFFD, which stands for an unreadable character",
             ),
             (
                 "form",
                 "warning" if form == "none" else "ok",
-                "lines are not in NFC; "
+                "line not in NFC; "
                 + (
                     'set tokenizer.normalization="nfc"'
                     if form == "none"
-                    else "prepare normalises them"
+                    else "prepare normalises the text"
                 ),
             ),
-            ("empty", "warning", "pairs have an empty side; prepare drops them"),
-            ("copy", "warning", "pairs have the same text on both sides"),
-            ("duplicate", "warning", "pairs have occurred before"),
+            ("empty", "warning", "pair with an empty side; prepare drops such pairs"),
+            ("copy", "warning", "pair with the same text on both sides"),
+            ("duplicate", "warning", "pair that occurred before"),
         ]
         for name, severity, text in texts:
             if count := self._counts[name]:
-                share = f" ({100 * count / self.pairs:.1f}%)"
-                diagnosis.add(severity, name, f"{count:,}{share} {text}", self._first[name])
+                noun, rest = text.split(" ", 1)
+                share = f"({100 * count / self.pairs:.1f}%)"
+                message = f"{counted(count, noun)} {share} {rest}"
+                diagnosis.add(severity, name, message, self._first[name])
         if not any(self._counts.values()):
             diagnosis.add("ok", "text", "no empty line, copy, duplicate or odd character")
 
@@ -324,7 +327,7 @@ def _report_alignment(
         diagnosis.add(
             "error",
             "alignment",
-            f"the sides diverge at about this line: {lines} {side} line(s) seem to be missing; "
+            f"the sides diverge near this line: {counted(lines, f'{side} line')} probably missing; "
             "compare them from here",
             part.locate(found.line),
         )

@@ -11,6 +11,8 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from dragoman.messages import counted
+
 Severity = Literal["error", "warning", "ok"]
 
 
@@ -55,7 +57,7 @@ class Diagnosis:
         counts = Counter(finding.severity for finding in self.findings)
         return [
             *(finding.line() for finding in self.findings),
-            f"{counts['error']} error(s), {counts['warning']} warning(s)",
+            f"{counted(counts['error'], 'error')}, {counted(counts['warning'], 'warning')}",
         ]
 
     def to_json(self) -> dict[str, Any]:
@@ -72,4 +74,4 @@ def percentiles(counts: npt.NDArray[np.int64]) -> list[int]:
 
 def describe_percentiles(shares: Sequence[int], most: int) -> str:
     """Put percentiles and maximum into words."""
-    return f"half up to {shares[0]}, 90% to {shares[1]}, 99% to {shares[2]}, longest {most:,}"
+    return f"median {shares[0]}, 90% up to {shares[1]}, 99% up to {shares[2]}, longest {most:,}"

@@ -86,8 +86,8 @@ def _report_preset(name: str, pairs: int, diagnosis: Diagnosis) -> None:
         diagnosis.add(
             "warning",
             "preset",
-            f"{judged}, which is for {made_for.pairs}; with {pairs:,} rather train with --preset "
-            f"{advice.name}",
+            f"{judged}, which is for {made_for.pairs}; for {pairs:,} pairs --preset {advice.name} "
+            "is better",
         )
 
 
@@ -155,14 +155,14 @@ def _report_fertility(
         diagnosis.add(
             "error",
             "tokenizer",
-            f"{len(failures):,} {name} texts change when they are encoded and decoded; the first: "
-            f"{failures[0][:60]!r}",
+            f"{counted(len(failures), f'{name} text')} not the same after encoding and decoding; "
+            f"the first: {failures[0][:60]!r}",
         )
     high = pieces > 3 * words
     diagnosis.add(
         "warning" if high or spelt > 0.02 * pieces else "ok",
         "tokenizer",
-        f"{name}: {pieces / words:.2f} pieces a word, {100 * spelt / pieces:.2f}% spelt in bytes"
+        f"{name}: {pieces / words:.2f} pieces per word, {100 * spelt / pieces:.2f}% spelt in bytes"
         + (
             "; that is many: is this the right tokeniser, and is its vocabulary large enough?"
             if high
@@ -192,7 +192,8 @@ def _report_cleaning(
         diagnosis.add(
             "warning" if share > 0.05 else "ok",
             "cleaning",
-            f"prepare would drop {100 * share:.1f}% for {listed} (of {len(scan.sample):,} drawn)",
+            f"prepare would drop {100 * share:.1f}% of {len(scan.sample):,} pairs drawn at random: "
+            f"{listed}",
         )
 
 
@@ -213,11 +214,11 @@ def _report_longest(
     }
     size = f"{'over ' if pairs[longest].size > LONG_TEXT else ''}{sizes[longest]:,} pieces"
     rows = config.training.tokens // config.training.accumulate // row
-    batch = f"the largest batch is {rows} rows of {row} positions a side"
+    batch = f"the largest batch has {counted(rows, 'row')} of {row} positions on each side"
     place = pairs[longest].place
     if above:
-        many = f"{above:,}" if above < len(scan.longest) else f"at least {above:,}"
-        text = f"{many} pair(s) exceed data.max_length = {limit} and will be dropped"
+        many = "" if above < len(scan.longest) else "at least "
+        text = f"{many}{counted(above, 'pair')} above data.max_length = {limit}, to be dropped"
         diagnosis.add("warning", "longest", f"{size}; {text}; {batch}", place)
     else:
         diagnosis.add("ok", "longest", f"{size}, no pair is too long; {batch}", place)

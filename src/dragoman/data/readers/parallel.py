@@ -80,8 +80,8 @@ def _nul(path: str | Path, number: int, raw: bytes) -> DataError:
     if number == 1 and (raw[:2] in (b"\xff\xfe", b"\xfe\xff") or raw[1:2] == b"\0"):
         return _not_utf8(path, number, raw, 0)
     return DataError(
-        f"{path}, line {number}: a NUL byte (column {raw.index(0) + 1}); this is not text, or "
-        f"remove it: tr -d '\\000' < {path} > fixed"
+        f"{path}, line {number}: a NUL byte (column {raw.index(0) + 1}), which text never has; "
+        f"remove it with: tr -d '\\000' < {path} > fixed"
     )
 
 
@@ -105,9 +105,9 @@ def open_bytes(path: str | Path) -> Iterator[BinaryIO]:
     except FileNotFoundError:
         raise DataError(f"{path}: no such file") from None
     except IsADirectoryError:
-        raise DataError(f"{path}: is a directory; name a text file") from None
+        raise DataError(f"{path}: is a directory; give a text file") from None
     except EOFError:
-        raise DataError(f"{path}: ends in the middle; copy or compress it again") from None
+        raise DataError(f"{path}: is truncated; copy or compress it again") from None
     except (gzip.BadGzipFile, zlib.error, lzma.LZMAError) as error:
         raise DataError(f"{path}: not a {Path(path).suffix} file, or damaged ({error})") from None
     except OSError as error:
@@ -517,7 +517,7 @@ def open_parallel_corpus(
     if len(files) == 2:
         for file in files:
             if holds_both_sides(file):
-                raise DataError(f"{file}: holds both languages; give it without a second file")
+                raise DataError(f"{file}: contains both languages; give it without a second file")
         return ParallelFiles(files[0], files[1])
     if len(files) != 1:
         raise DataError(
@@ -536,7 +536,7 @@ def open_parallel_corpus(
                 )
             return Tmx(files[0], languages)
     raise DataError(
-        f"{files[0]}: name the file with its translations too, or one file that holds both "
+        f"{files[0]}: give the file of its translations as well, or one file that contains both "
         "(.tsv, .jsonl, .tmx)"
     )
 
@@ -630,6 +630,6 @@ def check_rereadable(path: Path) -> None:
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror})") from None
     if stat.S_ISDIR(mode):
-        raise DataError(f"{path}: is a directory; name a text file")
+        raise DataError(f"{path}: is a directory; give a text file")
     if not stat.S_ISREG(mode):
         raise DataError(f"{path}: a corpus is read more than once; save it to a file first")

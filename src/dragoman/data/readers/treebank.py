@@ -50,14 +50,14 @@ def open_treebank(paths: Sequence[str | Path]) -> Corpus:
             found = sorted(file for file in path.rglob("*") if file.is_file())
             found = [file for file in found if not _is_hidden(file.relative_to(path))]
             if not found:
-                raise DataError(f"{path}: there is no file in this directory; name a file of trees")
+                raise DataError(f"{path}: this directory has no files; give a file of trees")
             files += found
         else:
             files.append(path)
     for file in files:
         check_rereadable(file)
     if not files:
-        raise DataError("name a file of trees")
+        raise DataError("give a file of trees")
     return Treebank(files[0]) if len(files) == 1 else ConcatenatedCorpus(list(map(Treebank, files)))
 
 

@@ -17,7 +17,7 @@ from dragoman.trees.tree import Tree, leaves
 
 LICENCE: Final = (
     "The Wall Street Journal's trees are the LDC's (LDC99T42) and need its licence; Dragoman does "
-    "not carry them."
+    "not include them."
 )
 
 _TRAIN_SECTIONS: Final = tuple(f"{number:02d}" for number in range(2, 22))
@@ -85,10 +85,10 @@ class Treebanks:
     ) -> Self:
         """Take files of trees, or directories of such files."""
         if train and not valid:
-            raise ConfigError("--trees needs --valid, too; name a file of trees to validate on")
+            raise ConfigError("--trees needs --valid, too; give a file of trees to validate on")
         if not (first := [*train, *test, *valid]):
             raise ConfigError(
-                "there are no trees; name a file of trees with --trees, --wsj or --test"
+                "there are no trees; give a file of trees with --trees, --wsj or --test"
             )
         name = _treebank_name(first[0].resolve())
         files = [tuple(tree_files(paths)) for paths in (train, valid, test)]

@@ -171,11 +171,11 @@ def _plurals(noun: str) -> list[tuple[str, float]]:
     if lower.endswith(("chen", "lein")):
         return [(noun, 0.0)]
     if re.search(r"(ung|heit|keit|schaft|ion|tät|enz|anz|ik|ei|ur)$", lower) and len(lower) > 4:
-        return [(noun + "en", 0.0), (noun + "e", 2.0)]
+        return [(noun + "en", 0.0)]
     if lower.endswith("nis"):
         return [(noun + "se", 0.0)]
     if _FEMALE.search(lower):
-        return [(noun + "nen", 0.0), (noun + "e", 2.0)]
+        return [(noun + "nen", 0.0)]
     if re.search(r"(?<!a)um$", lower) and len(lower) > 4:
         return [(noun[:-2] + "en", 0.0), (noun[:-2] + "a", 1.0), (noun + "s", 1.0)]
     if lower.endswith("us") and len(lower) > 4:

@@ -73,6 +73,19 @@ _ENDING: Final = re.compile(r"(?<=[a-zäöüß]{2})(en|er|es|em|e)$")
 _MAX_ADJECTIVES: Final = 3
 
 
+AGREEING_WORD: Final = re.compile(
+    r"(d(er|ie|as|en|em|es|eren|essen|enen)|(dies|jed|jen|welch|manch|solch)(e|er|es|en|em)"
+    r"|([kmds]?ein|ihr|unser|eue?r)(e|er|es|en|em)?|er|sie|es|ihn|ihm|ihnen)\W*",
+    re.IGNORECASE,
+)
+"""These agree with a noun: articles, pronouns that refer to it, what is declined as they are."""
+
+
+def expand(word: str) -> tuple[str, ...]:
+    """Return a contraction of a preposition and an article as two words, in small letters."""
+    return _CONTRACTIONS.get(word.lower(), (word,))
+
+
 @dataclass(frozen=True, slots=True)
 class Agreement:
     """Hold how the words around a noun would be for one case and gender."""

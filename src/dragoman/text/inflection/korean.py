@@ -80,20 +80,20 @@ _COMMON: Final = word_set(
 )
 
 
-def doubt_of_particles(word: str, particles: str) -> float:
-    """Return how doubtful it is that just these particles end a word, in nats.
+def likely_particles(word: str) -> list[tuple[str, float]]:
+    """Return the particles that a word may end in, each with how doubtful that is, in nats.
 
-    The longest are the likeliest. Many nouns end in 이 themselves, and some in what may be one of
-    the rarer particles: 고양이, 바나나.
+    Usually they are the longest that fit. But many nouns end in 이 themselves, and some in what may
+    be one of the rarer particles: 고양이, 바나나.
     """
     longest = split_particles(word)[0][1]
-    if particles == longest:
-        return 0.0 if not longest or longest in _COMMON or len(longest) > 1 else 0.5
-    if particles:
-        return 4.0
+    if not longest:
+        return [("", 0.0)]
     if longest == "이":
-        return 4.0
-    return 8.0 if longest in _COMMON or len(longest) > 1 else 0.5
+        return [("이", 0.0), ("", 4.0)]
+    if longest in _COMMON or len(longest) > 1:
+        return [(longest, 0.0)]
+    return [(longest, 0.5), ("", 0.5)]
 
 
 def last_consonant(word: str) -> str:

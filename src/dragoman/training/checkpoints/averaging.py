@@ -29,12 +29,12 @@ def average_checkpoints(paths: Sequence[Path], out: Path, *, last: int = 5) -> s
         chosen = list(paths)
         run = chosen[0].parent.parent if (chosen[0] / STATE_FILE).exists() else chosen[0]
     if not chosen:
-        raise ConfigError("nothing to average; name a run or some checkpoints")
+        raise ConfigError("nothing to average; give a run or some checkpoints")
     for path in chosen:
         if not (path / STATE_FILE).exists() and not (path / "weights.safetensors").exists():
             raise ModelError(
-                f"{path}: no checkpoint and no model (no {STATE_FILE} and no weights.safetensors "
-                "in it)"
+                f"{path}: neither a checkpoint nor a model (no {STATE_FILE} and no "
+                "weights.safetensors in it)"
             )
     config = Config.load(run / "config.toml")
     run_file = RunFile.read(run)  # a model has none: its tokeniser is in its own directory

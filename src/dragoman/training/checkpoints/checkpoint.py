@@ -338,7 +338,7 @@ def valid_checkpoints(
         try:
             Checkpoint(path).shards.verify()
         except ModelError as error:
-            show_message(f"{error}; falling back to the checkpoint before it")
+            show_message(f"{error}; using the checkpoint before it instead")
         else:
             found.insert(0, path)
     return found
