@@ -461,10 +461,8 @@ def _choose(
 
 
 def _cut(one: Repair, source: str, options: SearchOptions, decode: Decode) -> Repair:
-    """Return a hypothesis without what it repeats more often than its source, if it has no end."""
+    """Return a hypothesis without what it repeats more often than its source."""
     assert one.left is not None
-    if one.left.kind in ("empty", "damaged"):
-        return one
     best, text = one.found[0], one.text
     start = one.left.scattered_from
     span = _surplus(text, source) if start is None else (start, len(text))
