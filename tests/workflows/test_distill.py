@@ -163,7 +163,8 @@ def test_nothing_to_translate_is_refused(files: Files, tmp_path: Path) -> None:
 def test_the_pairs_are_the_sources_and_what_the_teacher_says(files: Files, tmp_path: Path) -> None:
     found = run(files.plan(beam=3), tmp_path / "out", translate_only=True)
     sources = [source for source, _ in files.pairs]
-    wanted = [one.text for one in load(files.teachers[0], device="cpu").translate(sources, beam=3)]
+    teacher = load(files.teachers[0], device="cpu")
+    wanted = [one.text for one in teacher.translate(sources, beam=3, raw=True)]
     assert found.pairs == tmp_path / "out" / "pairs"
     assert lines(found.pairs / "source.txt") == sources
     assert lines(found.pairs / "target.txt") == wanted
@@ -179,9 +180,9 @@ def test_several_teachers_are_an_ensemble(files: Files, tmp_path: Path) -> None:
     teacher = load(*files.teachers, device="cpu")
     sources = [source for source, _ in files.pairs[:60]]
     assert translated(tmp_path / "both") == [
-        one.text for one in teacher.translate(sources, beam=1, align=False)
+        one.text for one in teacher.translate(sources, beam=1, raw=True)
     ]
-    alone_ = load(files.teachers[0], device="cpu").translate(sources, beam=1)
+    alone_ = load(files.teachers[0], device="cpu").translate(sources, beam=1, raw=True)
     assert translated(tmp_path / "both") != [one.text for one in alone_]
 
 
@@ -198,13 +199,13 @@ def test_of_several_candidates_the_nearest_to_the_reference_is_taken(
     for (source, reference), text in zip(
         files.pairs[:40], translated(tmp_path / "out"), strict=False
     ):
-        best = teacher.translate(source, beam=4, n_best=4)
+        best = teacher.translate(source, beam=4, n_best=4, raw=True)
         candidates = [best.text, *(one.text for one in best.alternatives)]
         scores = [bleu.sentence_score(one, [reference]).score for one in candidates]
         assert bleu.sentence_score(text, [reference]).score == max(scores)
         changed += text != best.text
     assert changed, "the test needs a sentence whose nearest candidate is not the first"
-    first = teacher.translate(["cat cat dog", "the the the old"], beam=4)
+    first = teacher.translate(["cat cat dog", "the the the old"], beam=4, raw=True)
     assert translated(tmp_path / "out")[40:] == [one.text for one in first]
 
 
