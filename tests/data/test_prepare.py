@@ -344,3 +344,32 @@ def test_an_interrupt_leaves_nothing_and_no_process(tmp_path, tokenizer, stage):
         assert process.wait(timeout=20) != 0
     assert not any(alive(worker) for worker in workers)
     assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+def test_a_vocabulary_too_large_becomes_one_of_the_words_there_are(tmp_path, kind):
+    pairs = sentences(200)
+    config = CONFIG.overridden(["tokenizer.vocabulary=20000", f"tokenizer.kind={kind}"])
+    said = []
+    out = tmp_path / "out"
+    prepared = prepare(put(tmp_path, "a", pairs), out, config, workers=0, show_message=said.append)
+    pieces = len(prepared.tokenizer)
+    words = {word for pair in pairs for text in pair for word in text.split()}
+    characters = set().union(*words)
+    assert pieces <= 300 + len(words) + len(characters)
+    assert prepared.config.tokenizer.vocabulary == pieces
+    message = f"vocabulary: {pieces:,} pieces instead of 20,000: the corpus has too few different"
+    assert said == [f"{message} words"]
+    lone = prepared.tokenizer.encode("haus")
+    assert len(lone) == 1  # the words of the corpus are pieces
+
+
+def test_a_vocabulary_of_text_without_spaces_shrinks_too(tmp_path):
+    draw = random.Random(1)
+    letters = [chr(0x4E00 + n) for n in range(400)]
+    pairs = [tuple("".join(draw.choices(letters, k=9)) for _ in range(2)) for _ in range(300)]
+    config = CONFIG.overridden(["tokenizer.vocabulary=20000", "data.max_length=100"])
+    prepared = prepare(put(tmp_path, "a", pairs), tmp_path / "out", config, workers=0)
+    assert 660 < len(prepared.tokenizer) < 20_000
+    held = list(zip(prepared.valid_source, prepared.valid_target, strict=True))
+    assert decoded(prepared, prepared.valid) == held

@@ -31,7 +31,8 @@ from dragoman.messages import counted
 from dragoman.system.atomic_files import atomic_directory
 from dragoman.system.cores import available_cores
 from dragoman.system.process_pool import map_ahead
-from dragoman.text.tokenizer import Tokenizer, VocabularyTooLargeError
+from dragoman.text.normalization import normalize
+from dragoman.text.tokenizer import LEAST_VOCABULARY, Tokenizer, VocabularyTooLargeError
 from dragoman.trees.tree_tokenizer import TreeTokenizer, load_tokenizer
 
 Ids: TypeAlias = npt.NDArray[np.unsignedinteger[Any]]
@@ -226,19 +227,40 @@ def prepare(
 def learn_tokenizer(
     pairs: Iterable[Pair], config: Config, show_message: Callable[[str], None] | None = None
 ) -> Tokenizer:
-    """Learn a tokeniser from pairs, with fewer pieces than asked for if they allow no more.
+    """Learn a tokeniser from pairs, with fewer pieces than asked for if there are not so many.
 
-    The pairs are read again where they allow no more; `show_message` is then told how many pieces
-    there are.
+    The largest vocabulary that is possible would have every word as one piece, and each of its
+    beginnings too, most of them seen once. So as many pieces are learned as there are different
+    words and characters. The pairs are read again for that, and `show_message` is told.
     """
     try:
         return _learn_pieces(pairs, config)
     except VocabularyTooLargeError as error:
         wanted, largest = config.tokenizer.vocabulary, error.largest
+    fitting = min(largest, _count_different(pairs, config))
+    try:
+        tokenizer = _learn_pieces(pairs, _with_vocabulary(config, fitting))
+    except ConfigError:  # a parser's actions may need more
+        tokenizer = _learn_pieces(pairs, _with_vocabulary(config, largest))
     if show_message is not None:
-        show_message(describe_smaller_vocabulary(largest, wanted))
-    smaller = dataclasses.replace(config.tokenizer, vocabulary=largest)
-    return _learn_pieces(pairs, dataclasses.replace(config, tokenizer=smaller))
+        show_message(describe_smaller_vocabulary(len(tokenizer), wanted))
+    return tokenizer
+
+
+def _with_vocabulary(config: Config, vocabulary: int) -> Config:
+    smaller = dataclasses.replace(config.tokenizer, vocabulary=vocabulary)
+    return dataclasses.replace(config, tokenizer=smaller)
+
+
+def _count_different(pairs: Iterable[Pair], config: Config) -> int:
+    """Return a vocabulary for all different words and characters, special pieces included."""
+    sides = 1 if config.data.task == "parsing" else 2  # a tree is made of actions
+    words: set[str] = set()
+    for pair in pairs:
+        for text in pair[:sides]:
+            words.update(normalize(text, config.tokenizer.normalization).split(" "))
+    characters = set().union(*words) if words else set()
+    return LEAST_VOCABULARY + len(config.tokenizer.symbols) + len(words) + len(characters)
 
 
 def describe_smaller_vocabulary(pieces: int, wanted: int) -> str:

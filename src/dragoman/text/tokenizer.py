@@ -40,7 +40,8 @@ _FORMAT = 1
 # SentencePiece leaves out lines of more than 4192 bytes; we give it the beginning of such a line.
 _LONGEST_TRAINING_TEXT = 1000
 
-_LEAST_VOCABULARY = 300  # what TokenizerConfig allows
+LEAST_VOCABULARY = 300
+"""The smallest that TokenizerConfig allows: special symbols, bytes, and a few characters."""
 _REMEMBERED_WORDS = 200_000
 _LONGEST_REMEMBERED_WORD = 32
 
@@ -461,7 +462,7 @@ def _explain_failure(
         return DataError("there is no text to learn the pieces from; every line is empty")
     if found := re.search(r"Vocabulary size too high .*value <= (\d+)", message):
         most = int(found[1]) - additional
-        if most < _LEAST_VOCABULARY:
+        if most < LEAST_VOCABULARY:
             return DataError(
                 f"{counted(count, 'line')} of text: too little to learn pieces from; add more"
             )

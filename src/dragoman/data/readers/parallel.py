@@ -283,8 +283,8 @@ class Tsv(SingleFile):
             elif len(columns) == width:
                 yield Pair(columns[source], columns[target], number)
             else:
-                error = self._wrong_columns(len(columns), width, named)
-                handle_error(on_error, DataError(f"{self.path}, line {number}: {error}"))
+                wrong = self._wrong_columns(len(columns), width, named)
+                handle_error(on_error, DataError(f"{self.path}, line {number}: {wrong}"))
 
     def _find_columns(self, header: list[str]) -> tuple[int, int]:
         """Return where source and target are, as the first line names them."""
