@@ -22,12 +22,13 @@ from dragoman.data.readers.parallel import open_text
 from dragoman.errors import DataError
 from dragoman.inference.term_placement import (
     Candidate,
+    agrees_with,
     aligned_runs,
     candidates,
     content_words,
     core_of,
     has_gender_of,
-    same_content,
+    other_mentions,
     stand_ins,
     unaligned_words,
 )
@@ -290,10 +291,14 @@ class GlossaryTranslator:
         All lines are searched and scored at once each time.
         """
         tried: list[set[TermMatch]] = [set() for _ in found]
+        mentions: dict[int, tuple[TermMatch, list[range]]] = {}
         while True:
             runs: dict[int, list[range]] = {}
             placing: dict[int, TermMatch] = {}
             for i, matches in enumerate(terms):
+                if i in mentions:
+                    placing[i], runs[i] = mentions.pop(i)
+                    continue
                 source_words = self._normalize(requests[i].text).split(" ")
                 for match in self._unsaid(matches, found[i], source_words):
                     if match not in tried[i]:
@@ -318,8 +323,20 @@ class GlossaryTranslator:
                 agreeing = self._candidates(requests[i], *one, placing[i])
                 several = [(*one, each) for each in agreeing if len(each.edits) == 1]
                 best |= self._choose({i: several}, requests)
-            for i, (translation, _) in best.items():
+            for i, (translation, place) in best.items():
+                word = found[i].text.split(" ")[place[-1]] if i in taken else ""
                 found[i] = translation
+                source_words = self._normalize(requests[i].text).split(" ")
+                again = other_mentions(
+                    translation,
+                    word,
+                    placing[i].words,
+                    source_words,
+                    self._source_language,
+                    self._target_language,
+                )
+                if again:
+                    mentions[i] = placing[i], again[:1]
 
     def _replaceable(
         self,
@@ -391,7 +408,7 @@ class GlossaryTranslator:
                 each
                 for each in runs
                 if has_gender_of(words[each[-1]], phrase)
-                and same_content(before, taken[i], words, each)
+                and agrees_with(before, taken[i], words, each)
             ]
             if i in results or len(there) != 1:
                 continue

@@ -48,7 +48,7 @@ def french_forms(word: str, kind: Kind | None = None) -> list[WordForm]:
         plural = {"monsieur": "messieurs", "madame": "mesdames"}.get(lower, "mesdemoiselles")
         plural = plural.title() if word[0].isupper() else plural
     elif lower.endswith(_FRENCH_AUX):
-        plural = word[:-3] + "ux"
+        plural = word[:-2] + "ux"
     elif lower.endswith("al") and lower not in _FRENCH_ALS:
         plural = word[:-1] + "ux"
     elif (lower.endswith(("au", "eu")) and lower not in _FRENCH_EUS) or lower in _FRENCH_OUX:
