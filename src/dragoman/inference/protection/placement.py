@@ -136,13 +136,14 @@ class _Placement:
 
     def _next(self, item: CutItem) -> int:
         """Return the word of the source that an item stood before or in."""
-        if all(item.touches):
+        if all(item.touches) and not _is_break(item):
             return max(0, bisect_right(self.starts, item.at - 1) - 1) if item.at else 0
         return bisect_left(self.starts, item.at)
 
     def _last(self, item: CutItem) -> int:
         """Return the word of the source that an item stood after or in."""
-        return self._next(item) if all(item.touches) else self._next(item) - 1
+        inside = all(item.touches) and not _is_break(item)
+        return self._next(item) if inside else self._next(item) - 1
 
     def _beside(self, item: CutItem) -> tuple[int, bool]:
         """Return a place before what the next word became, or after what the last one did."""
@@ -156,6 +157,13 @@ class _Placement:
     def _put_tag(self, item: CutItem, token: int, after: bool) -> Edit:
         start, end = self.target_spans[token]
         core = _core(self.target, start, end)
+        if (
+            _is_break(item)
+            and all(item.touches)
+            and not after
+            and self.target[:start].endswith(" ")
+        ):
+            return Edit(start - 1, start, item.text)  # the space that was left for it
         # Marks that stood between a tag and its word still do, and others do not come between.
         if after:
             inside = item.touches[0] and is_word(self.source[item.at - 1])
@@ -208,6 +216,11 @@ class _Placement:
             return _core(self.target, start, end)[1] if after.strip() else end
         later = min(bisect_left(self.known, previous + 1), len(self.known) - 1)
         return self.target_spans[min(self.aligned[self.known[later]])][0]
+
+
+def _is_break(item: CutItem) -> bool:
+    """Return whether a tag divides what stands before and after it, as <br> does."""
+    return item.kind == "tag" and _BREAKS.match(item.text) is not None
 
 
 def pair_tags(tags: Sequence[str]) -> list[tuple[int, int]]:

@@ -430,7 +430,8 @@ class _Restoration:
         items.sort(key=lambda one: one.at)
         for edit in place_items(self._bare, self._output, items, self._found.alignment):
             place = self._move_out(edit.start)
-            self._edits.append(Edit(place, place, edit.text))
+            end = edit.end if place == edit.start else place
+            self._edits.append(Edit(place, end, edit.text))
 
     def _move_out(self, place: int) -> int:
         """Return a place that is not inside what is replaced or kept."""
