@@ -161,7 +161,9 @@ class Translator(Predictor):
             return self._protection.translate(some, change_case, aligned=align)
 
         def remember(some: Sequence[Request]) -> list[Translation]:
-            return protected(some) if memory is None else memory.translate(some, protected)
+            if memory is None:
+                return protected(some)
+            return memory.translate(some, protected, aligned=align)
 
         translated = translate_distinct(requests, remember)
         if self.calibration is not None:
