@@ -76,7 +76,7 @@ class DataConfig:
     """These settings say which pairs are kept, and how sentences are laid out in batches."""
 
     task: Literal["translation", "parsing"] = "translation"
-    """What the pairs are: sentences and their translations, or sentences and their trees."""
+    """Whether the pairs are sentences and their translations, or sentences and their trees."""
     languages: tuple[str, ...] = ()
     """ISO codes of source and target; by default those that the files tell: by names such as
     corpus.en or corpus.en-de.tsv, by columns, keys or units (docs/data.md)."""
@@ -156,11 +156,11 @@ class ModelConfig:
     d_v: int = 0
     """Width of a head's values (0: d_model / heads)."""
     dropout: float = 0.1
-    """On each sub-layer's output and on embedding + position sums (§5.4)."""
+    """Dropout on each sub-layer's output and on the sums of embeddings and positions (§5.4)."""
     attention_dropout: float = 0.0
-    """On the attention weights; not in the paper's text."""
+    """Dropout on the attention weights; not in the paper's text."""
     activation_dropout: float = 0.0
-    """On the inner activations of the feed-forward layers; not in the paper's text."""
+    """Dropout on the inner activations of the feed-forward layers; not in the paper's text."""
     positions: Literal["sinusoidal", "learned", "rotary", "relative"] = "sinusoidal"
     """How the model knows the order: the paper's sinusoids, learned vectors (Table 3 row E),
     rotated queries and keys, or a learned bias for each distance and head."""
@@ -173,9 +173,9 @@ class ModelConfig:
     norm_kind: Literal["layer", "rms"] = "layer"
     """LayerNorm, or RMSNorm without mean and bias."""
     norm_epsilon: float = 1e-6
-    """What is added to the variance before the root is taken."""
+    """Added to the variance before the square root."""
     activation: Literal["relu", "gelu", "swish", "swiglu"] = "relu"
-    """Of the feed-forward layers."""
+    """The activation function of the feed-forward layers."""
     window: int = 0
     """Restricted self-attention (§4): a position sees this many on each side (0: all)."""
     experts: int = 0
@@ -258,9 +258,9 @@ class TrainingConfig:
     """Adam (AdamW when `weight_decay` is not 0), or Muon, which makes the momentum of the linear
     layers' matrices orthogonal and leaves the rest to Adam; takes Adam's learning rates."""
     beta1: float = 0.9
-    """Adam's first moment."""
+    """Decay of Adam's first moment."""
     beta2: float = 0.98
-    """Adam's second moment."""
+    """Decay of Adam's second moment."""
     epsilon: float = 1e-9
     """Adam's ε."""
     weight_decay: float = 0.0
@@ -296,7 +296,7 @@ class TrainingConfig:
     patience: int = 0
     """Stop after this many validations without a better score (0: never)."""
     patience_metric: Literal["score", "loss"] = "score"
-    """What `patience` and the best checkpoint go by: BLEU or, of a parser, F1; or the loss."""
+    """What `patience` and the best checkpoint are judged by: BLEU (F1 for a parser), or the loss."""
     log_every: int = 50
     """Steps between lines of metrics.jsonl."""
     seed: int = 1
@@ -304,13 +304,13 @@ class TrainingConfig:
     threads: int = 0
     """CPU threads of arithmetic (0: as many as cores); the number changes the last bits."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
-    """Where to compute."""
+    """Where to compute; auto: on the GPU if there is one."""
     sharding: Literal["auto", "none", "full"] = "auto"
     """Whether each rank keeps all weights, moments and gradients, or a share of them (full: FSDP2);
     auto: a share if all would fill more than 60% of a GPU's memory."""
     timeout_seconds: float = 600.0
-    """A rank that says nothing for so long, or keeps the others waiting for so long, is given up:
-    all stop, and say which one it was."""
+    """If a rank gives no sign of life for this long, or keeps the others waiting for this long, all
+    ranks stop and report which one it was."""
     spike: float = 10.0
     """A step is skipped if its loss is this many times the recent mean, or not finite."""
     max_bad_steps: int = 5

@@ -214,8 +214,8 @@ def test_trees_are_prepared_once_and_trained_on(
         assert load_parser(out).config.trees == prepared.config.trees, "not the preset's"
     refused = refusal(command("train", data, *SETS, "--out", tmp_path / "other"))
     assert refused == (
-        f"{data}: prepared for parsing, and the preset is for translation; choose another, or add "
-        "--task parsing"
+        f"{data}: prepared for parsing, but the preset is for translation; choose another preset, "
+        "or add --task parsing"
     )
 
 
@@ -341,7 +341,7 @@ def test_whatever_the_lines_there_are_as_many_trees(
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (b"a \0 b\n", "-, line 1: a NUL byte (column 3); this is not text, or remove it"),
+        (b"a \0 b\n", "-, line 1: a NUL byte (column 3), which text never has; remove it"),
         (b"fine\n\xed\xa0\x80\n", "-, line 2: byte 0xED (column 1) is not UTF-8; save the file as"),
     ],
 )

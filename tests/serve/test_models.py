@@ -23,7 +23,7 @@ def test_models_without_languages_or_with_one_name_are_refused(
         ConfigError, match=r"are both named ende; give one another name, as in other=.*/ende"
     ):
         served(names=("ende", "ende"))
-    with pytest.raises(ConfigError, match="no such model is served; there are ende"):
+    with pytest.raises(ConfigError, match="no such model is served; the models are ende"):
         served(pairs={"other": ("en", "de")})
     service = served(names=("silent",), pairs={"silent": ("ko", "en")})
     assert service.client.get("/languages").json()[0]["name"] == "Korean"

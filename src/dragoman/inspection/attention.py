@@ -118,7 +118,9 @@ def disable_heads(model: nn.Module, heads: Iterable[Head]) -> Iterator[None]:
     for one in heads:
         count = len(layers[one.part])
         if not 0 <= one.layer < count:
-            raise ConfigError(f"{one.part} layer {one.layer + 1}: this model has {count} of them")
+            raise ConfigError(
+                f"there is no {one.part} layer {one.layer + 1}: this model has {count}"
+            )
         module = model.get_submodule(layers[one.part][one.layer])
         if not isinstance(module, MultiHeadAttention):
             raise ModelError("the attention of this model has no heads that could be disabled")

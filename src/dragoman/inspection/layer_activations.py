@@ -94,7 +94,7 @@ def compute_activations(
     """Compute the activations of one layer; layers are counted from 0."""
     count = count_layers(translator)[part]
     if not 0 <= layer < count:
-        raise ConfigError(f"{part} layer {layer + 1}: this model has {count} of them")
+        raise ConfigError(f"there is no {part} layer {layer + 1}: this model has {count}")
     pair = read_pair(translator, text, translation)
     model: Any = translator.model
     if not hasattr(model, "encoder"):

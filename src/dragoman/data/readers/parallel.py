@@ -79,17 +79,19 @@ def handle_error(on_error: ErrorHandler | None, error: DataError) -> None:
 def _nul(path: str | Path, number: int, raw: bytes) -> DataError:
     if number == 1 and (raw[:2] in (b"\xff\xfe", b"\xfe\xff") or raw[1:2] == b"\0"):
         return _not_utf8(path, number, raw, 0)
+    files = "" if str(path) == "-" else f" < {path} > fixed"
     return DataError(
         f"{path}, line {number}: a NUL byte (column {raw.index(0) + 1}), which text never has; "
-        f"remove it with: tr -d '\\000' < {path} > fixed"
+        f"remove it with: tr -d '\\000'{files}"
     )
 
 
 def _not_utf8(path: str | Path, number: int, raw: bytes, start: int) -> DataError:
     encoding = "utf-16" if b"\0" in raw[:64] else "latin1"
+    files = "" if str(path) == "-" else f" {path} > fixed"
     return DataError(
         f"{path}, line {number}: byte 0x{raw[start]:02X} (column {start + 1}) is not UTF-8; save "
-        f"the file as UTF-8, e.g. iconv -f {encoding} -t utf-8 {path} > fixed"
+        f"the text as UTF-8, e.g. iconv -f {encoding} -t utf-8{files}"
     )
 
 
