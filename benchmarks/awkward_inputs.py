@@ -247,12 +247,13 @@ def has_words(text: str) -> bool:
     return any(character.isalnum() for character in text)
 
 
-def times_in_a_row(text: str, *, letters: bool) -> float:
-    """Return how often the same words or letters stand in a row, or the same marks or numbers."""
+def times_in_a_row(text: str) -> tuple[float, float]:
+    """Return how often the same words or letters stand in a row, and the same marks or numbers."""
     rows = find_repetitions(split_tokens(text))
     inside = [row for word in text.split() if len(word) >= 8 for row in find_repetitions(word)]
     rows += [row for row in inside if row.end - row.start >= 8]
-    return max((row.times for row in rows if row.has_letters == letters), default=1.0)
+    words = [row.times for row in rows if row.has_letters]
+    return max([1.0, *words]), max([1.0, *(row.times for row in rows if not row.has_letters)])
 
 
 def faults(source: str, text: str) -> list[str]:
@@ -260,11 +261,12 @@ def faults(source: str, text: str) -> list[str]:
     found = []
     if has_words(source) and not has_words(text):
         found.append("empty")
-    for letters, least in ((True, 4), (False, 7)):
-        times = times_in_a_row(text, letters=letters)
-        if times >= least and times > 2 * times_in_a_row(source, letters=letters):
-            found.append("looping")
-            break
+    words, marks = times_in_a_row(text)
+    source_words, source_marks = times_in_a_row(source)
+    # Where words are repeated, the marks between them are.
+    allowed = 2 * max(source_words, source_marks)
+    if (words >= 4 and words > 2 * source_words) or (marks >= 7 and marks > allowed):
+        found.append("looping")
     if len(text) > 3 * len(source) + 80 or len(text) < len(source) / 8 - 10:
         found.append("length")
     return found
