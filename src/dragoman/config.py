@@ -296,7 +296,7 @@ class TrainingConfig:
     patience: int = 0
     """Stop after this many validations without a better score (0: never)."""
     patience_metric: Literal["score", "loss"] = "score"
-    """What `patience` and the best checkpoint are judged by: BLEU (F1 for a parser), or the loss."""
+    """What `patience` and the best checkpoint are judged by: BLEU (a parser: F1) or the loss."""
     log_every: int = 50
     """Steps between lines of metrics.jsonl."""
     seed: int = 1
