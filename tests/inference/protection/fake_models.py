@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import string
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import cast
 
 from dragoman.inference.protection import ProtectedTranslator
@@ -46,9 +47,13 @@ def protect(
     text: str, run: TranslateFunction, pair: tuple[str, str] = ("en", "de"), **options: object
 ) -> Translation:
     """Return what becomes of a text with a model."""
-    translator = ProtectedTranslator(fake_tokenizer(), *pair, probe=each(lambda one: one))
-    [found] = translator.translate([Request(text, **options)], run)  # type: ignore[arg-type]
+    [found] = _translator(pair).translate([Request(text, **options)], run)  # type: ignore[arg-type]
     return found
+
+
+@cache
+def _translator(pair: tuple[str, str]) -> ProtectedTranslator:
+    return ProtectedTranslator(fake_tokenizer(), *pair, probe=each(str.strip))
 
 
 def _drop_items(text: str) -> str:

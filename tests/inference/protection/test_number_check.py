@@ -36,6 +36,9 @@ RIGHT = [
     ("ko-en", "3억 5천만 명", "350 million people"),
     ("ko-en", "약 3만 5000명", "about 35,000"),
     ("en-cs", "3 dogs", "tři psi"),
+    ("en-de", "to win 4-0", "4:0 zu gewinnen"),
+    ("en-de", "at 6.30 a.m.", "um 6:30 Uhr"),
+    ("en-de", "in 2012 142 crimes", "2012 142 Taten"),
 ]
 
 
@@ -53,6 +56,7 @@ def test_what_is_right_is_left_as_it_is(pair: str, source: str, target: str) -> 
         ("de-en", "1.499,00 €", "1.499,00 €", "1,499.00 €"),
         ("de-en", "25.400.000 Dollar", "USD 25.400,000", "USD 25,400,000"),
         ("de-en", "0,5 l", "0,5 l", "0.5 l"),
+        ("en-de", "1,168,000 crimes", "1168 000 Taten", "1.168.000 Taten"),
         ("de-en", "79,51 €", "7.9.51 €", "79.51 €"),
         ("en-de", "The price is $1,499.00.", "Es kostet 1,499.00 $.", "Es kostet 1.499,00 $."),
         ("en-de", "It costs $3.50", "Es kostet 3.50 $", "Es kostet 3,50 $"),

@@ -42,6 +42,7 @@ def restored(source: str, target: str, alignment: list[tuple[int, int]]) -> str:
         ("<a href='x y'>a</a> b", "A B", STRAIGHT, "<a href='x y'>A</a> B"),
         ("a <br/> b", "A B", STRAIGHT, "A <br/> B"),
         ("a b <br/>", "A B", STRAIGHT, "A B <br/>"),
+        ("to <b>save</b> it", "zum Speichern.", STRAIGHT, "zum <b>Speichern</b>."),
         ("<b>a", "A", STRAIGHT, "<b>A"),
         ("a</b>", "A", STRAIGHT, "A</b>"),
         ("<b>a</b> b", "A B", [], "<b>A</b> B"),

@@ -29,11 +29,11 @@ from dragoman.text.numbers import (
 
 _HAS_DIGIT: Final = re.compile(r"\d")
 _NUMBER: Final = re.compile(
-    r"""(?<![A-Za-z\u00c0-\u024f_\d])(?<!\d[.,:])
+    r"""(?<![A-Za-z\u00c0-\u024f_\d])(?<!\d[.,])
     (?: (?P<date>\d{1,2}\.\ ?\d{1,2}\.\ ?(?:\d{4}|\d{2})(?![\d.])
         |\d{1,2}\.(?:0?[1-9]|1[0-2])\.(?!\d)
         |\d{1,4}([/-])\d{1,2}\2\d{1,4}(?!\d))
-      | (?P<time>\d{1,2}:\d{2}(?![\d:]))
+      | (?P<time>\d{1,2}:\d{2}(?![\d:])|\d{1,2}\.\d{2}(?=\ ?(?:Uhr|[ap]\.?m\b)))
       | (?P<spaced>\d{1,3}(?:[\u00a0\u202f\u2009\x20]\d{3})+(?!\d)(?:[.,]\d+(?![\d.,]*\d))?)
       | (?P<plain>\d+(?:['’]\d{3})*(?:[.,]\d+)*)
     )""",
@@ -271,6 +271,22 @@ class _Comparison:
             if self.there[place].digits == token.digits and len(token.digits) > 1:
                 self._match(number, place)
                 return
+            if self._join_next(place, token.digits):
+                self._match(number, place)
+                return
+
+    def _join_next(self, place: int, digits: str) -> bool:
+        """Make two numbers one if a space only has come between its digits: 1168 000."""
+        one = self.there[place]
+        if not digits.startswith(one.digits) or place + 1 not in self.free:
+            return False
+        other = self.there[place + 1]
+        if one.digits + other.digits != digits or other.start != one.end + 1:
+            return False
+        one.end, one.text = other.end, self.target[one.start : other.end]
+        one.readings, one.power, one.scale_end = [], other.power, other.scale_end
+        self.free.remove(place + 1)
+        return True
 
     def _same_parts(self, number: int, token: NumberToken) -> None:
         """Accept a date or a time whose numbers are all there, one of them perhaps as a month."""
