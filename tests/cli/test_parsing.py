@@ -342,7 +342,7 @@ def test_whatever_the_lines_there_are_as_many_trees(
     ("text", "message"),
     [
         (b"a \0 b\n", "-, line 1: a NUL byte (column 3), which text never has; remove it"),
-        (b"fine\n\xed\xa0\x80\n", "-, line 2: byte 0xED (column 1) is not UTF-8; save the file as"),
+        (b"fine\n\xed\xa0\x80\n", "-, line 2: byte 0xED (column 1) is not UTF-8; save the text as"),
     ],
 )
 def test_what_is_no_text_is_refused_after_the_lines_before_it(

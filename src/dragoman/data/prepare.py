@@ -254,10 +254,10 @@ def _with_vocabulary(config: Config, vocabulary: int) -> Config:
 
 def _count_different(pairs: Iterable[Pair], config: Config) -> int:
     """Return a vocabulary for all different words and characters, special pieces included."""
-    sides = 1 if config.data.task == "parsing" else 2  # a tree is made of actions
+    parses = config.data.task == "parsing"  # a tree is made of actions, not of words
     words: set[str] = set()
-    for pair in pairs:
-        for text in pair[:sides]:
+    for source, target, _ in pairs:
+        for text in (source,) if parses else (source, target):
             words.update(normalize(text, config.tokenizer.normalization).split(" "))
     characters = set().union(*words) if words else set()
     return LEAST_VOCABULARY + len(config.tokenizer.symbols) + len(words) + len(characters)
