@@ -21,9 +21,11 @@ from typing import Final
 from dragoman.data.readers.parallel import open_text
 from dragoman.errors import DataError
 from dragoman.inference.term_placement import (
+    COMPOUNDING,
     Candidate,
+    Place,
     agrees_with,
-    aligned_runs,
+    aligned_places,
     candidates,
     content_words,
     core_of,
@@ -122,13 +124,13 @@ MOST_FORM_COST: Final = 3.0
 """The form of a term costs so many nats at most more than the likeliest.
 
 What a model has never seen is spelled out in pieces, and a letter more may cost it ten."""
+LONG_WORD: Final = 12
+"""A longer word that says two words of the source is taken for a compound."""
 LOST_WORD: Final = 5.0
 """A word that a second search does not say any more costs so many nats."""
 MOST_SEARCHED_FORMS: Final = 3
 """A term is searched for in so many forms at most."""
 
-_COMPOUNDING: Final = frozenset({"da", "de", "fi", "ko", "nb", "nl", "nn", "no", "sv"})
-"""These languages write compounds as one word."""
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 _CHARACTER = re.compile(r"\S")
 _WORD = re.compile(r"\S+")
@@ -291,9 +293,9 @@ class GlossaryTranslator:
         All lines are searched and scored at once each time.
         """
         tried: list[set[TermMatch]] = [set() for _ in found]
-        mentions: dict[int, tuple[TermMatch, list[range]]] = {}
+        mentions: dict[int, tuple[TermMatch, list[Place]]] = {}
         while True:
-            runs: dict[int, list[range]] = {}
+            runs: dict[int, list[Place]] = {}
             placing: dict[int, TermMatch] = {}
             for i, matches in enumerate(terms):
                 if i in mentions:
@@ -317,14 +319,14 @@ class GlossaryTranslator:
                 for i, places in runs.items()
             }
             best = self._choose(options, requests)
-            taken = {i: run for i, (_, run) in best.items()}
+            taken = {i: place for i, (_, place) in best.items()}
             for i, one in self._translate_stand_ins(requests, placing, taken, found, run).items():
                 # There everything agrees with the term's gender, and only the noun changes.
                 agreeing = self._candidates(requests[i], *one, placing[i])
                 several = [(*one, each) for each in agreeing if len(each.edits) == 1]
                 best |= self._choose({i: several}, requests)
-            for i, (translation, place) in best.items():
-                word = found[i].text.split(" ")[place[-1]] if i in taken else ""
+            for i, (translation, _) in best.items():
+                word = found[i].text.split(" ")[taken[i].words[-1]]
                 found[i] = translation
                 source_words = self._normalize(requests[i].text).split(" ")
                 again = other_mentions(
@@ -344,71 +346,74 @@ class GlossaryTranslator:
         found: Translation,
         match: TermMatch,
         matches: Sequence[TermMatch],
-    ) -> list[range]:
-        """Return the words that a term may replace without taking anything else away."""
-        if match.partial:
-            return []
+    ) -> list[Place]:
+        """Return the places where a term takes nothing else away."""
         source_words = self._normalize(request.text).split(" ")
         phrase = self._translations[match.translation]
         words = found.text.split(" ")
         others = [self._translations[one.translation] for one in matches]
         counts = [len(other.find_all(found.text)) for other in others]
-        runs = []
-        for run in aligned_runs(found, source_words, match.words, phrase, self._source_language):
-            without = " ".join([*words[: run[0]], *words[run[-1] + 1 :]])
+        places = aligned_places(found, source_words, match.words, phrase, self._source_language)
+        if match.partial:  # one of the words that say all of it
+            several = [place.words for place in places if len(place.words) > 1]
+            places = [Place(range(t, t + 1)) for run in several for t in run]
+        free = []
+        for place in places:
+            first, last = place.words[0], place.words[-1]
+            without = " ".join([*words[:first], *words[last + 1 :]])
             if counts == [len(other.find_all(without)) for other in others]:  # no term stands there
-                runs.append(run)
-        return runs
+                free.append(place)
+        return free
 
     def _candidates(
-        self, request: Request, found: Translation, taken: range, match: TermMatch
+        self, request: Request, found: Translation, place: Place, match: TermMatch
     ) -> list[Candidate]:
         """Return the ways to place a term that give all else that was asked for."""
         phrase = self._translations[match.translation]
         words = found.text.split(" ")
         return [
             one
-            for one in candidates(words, taken, phrase, match.number)
+            for one in candidates(words, place, phrase, match.number)
             if self._satisfies(" ".join(one.words(words)), request)
-            and phrase.find_all(" ".join(one.words(words)))
+            and (place.kept or phrase.find_all(" ".join(one.words(words))))
         ]
 
     def _translate_stand_ins(
         self,
         requests: Sequence[Request],
         placing: dict[int, TermMatch],
-        taken: dict[int, range],
+        taken: dict[int, Place],
         found: Sequence[Translation],
         run: TranslateFunction,
-    ) -> dict[int, tuple[Translation, range]]:
+    ) -> dict[int, tuple[Translation, Place]]:
         """Return translations in which everything agrees with the gender of a term, by line.
 
         The term is replaced in the source by a noun whose translation has that gender. Each comes
         with the words that are to be replaced; it says all that the first translation says.
         """
         asked = []
-        for i, run_taken in taken.items():
+        for i, place in taken.items():
             match = placing[i]
             phrase = self._translations[match.translation]
-            word = found[i].text.split(" ")[run_taken[-1]]
+            word = found[i].text.split(" ")[place.words[-1]]
             nouns = stand_ins(word, phrase, self._source_language)
-            for noun in nouns if match.number == "singular" else ():
+            for noun in nouns if match.number == "singular" and not place.kept else ():
                 text = _replace_words(self._normalize(requests[i].text), match.words, noun)
                 asked.append((i, replace(requests[i], text=text)))
-        results: dict[int, tuple[Translation, range]] = {}
+        results: dict[int, tuple[Translation, Place]] = {}
         translated = run([request for _, request in asked]) if asked else []
         for (i, request), one in zip(asked, translated, strict=True):
             match = placing[i]
             phrase = self._translations[match.translation]
             noun_at = range(match.words[0], match.words[0] + 1)
             source_words = request.text.split(" ")
-            runs = aligned_runs(one, source_words, noun_at, phrase, self._source_language)
+            places = aligned_places(one, source_words, noun_at, phrase, self._source_language)
             words, before = one.text.split(" "), found[i].text.split(" ")
             there = [
                 each
-                for each in runs
-                if has_gender_of(words[each[-1]], phrase)
-                and agrees_with(before, taken[i], words, each)
+                for each in places
+                if has_gender_of(words[each.words[-1]], phrase)
+                and agrees_with(before, taken[i].words, words, each.words)
             ]
             if i in results or len(there) != 1:
                 continue
@@ -431,18 +436,18 @@ class GlossaryTranslator:
 
     def _choose(
         self,
-        options: dict[int, list[tuple[Translation, range, Candidate]]],
+        options: dict[int, list[tuple[Translation, Place, Candidate]]],
         requests: Sequence[Request],
-    ) -> dict[int, tuple[Translation, range]]:
+    ) -> dict[int, tuple[Translation, Place]]:
         """Return for each line the translation that the model finds most probable.
 
-        An option is a translation, the words that a term takes the place of, and how. The words
-        come with what is chosen.
+        An option is a translation, where a term comes in it, and how. The place comes with what
+        is chosen.
         """
         if self._score is None:
             firsts = {i: several[0] for i, several in options.items() if several}
-            return {i: (one.apply(base), run) for i, (base, run, one) in firsts.items()}
-        keys = [(i, run, one) for i, several in options.items() for _, run, one in several]
+            return {i: (one.apply(base), place) for i, (base, place, one) in firsts.items()}
+        keys = [(i, place, one) for i, several in options.items() for _, place, one in several]
         texts = [one.apply(base) for several in options.values() for base, _, one in several]
         scored = self._score([requests[i].text for i, *_ in keys], [one.text for one in texts])
         said = [
@@ -451,8 +456,8 @@ class GlossaryTranslator:
         highest: dict[int, float] = {}
         for (i, *_), log_prob in zip(keys, said, strict=True):
             highest[i] = max(log_prob, highest.get(i, log_prob))
-        best: dict[int, tuple[float, Translation, range]] = {}
-        for (i, run, one), text, score, log_prob in zip(keys, texts, scored, said, strict=True):
+        best: dict[int, tuple[float, Translation, Place]] = {}
+        for (i, place, one), text, score, log_prob in zip(keys, texts, scored, said, strict=True):
             agreeing = _log_prob_of(score, one.agreeing)
             value = score.log_prob - log_prob - (1 - AGREEING_WEIGHT) * agreeing - one.cost
             value += max(log_prob - highest[i], -MOST_FORM_COST)
@@ -464,8 +469,8 @@ class GlossaryTranslator:
                     log_prob=score.log_prob,
                     score=score.score,
                 )
-                best[i] = value, given, run
-        return {i: (text, run) for i, (_, text, run) in best.items()}
+                best[i] = value, given, place
+        return {i: (text, place) for i, (_, text, place) in best.items()}
 
     def _search(
         self,
@@ -515,17 +520,16 @@ class GlossaryTranslator:
 
         Any word that is aligned with nothing that has content may say it.
         """
-        options: dict[int, list[tuple[Translation, range, Candidate]]] = {}
+        options: dict[int, list[tuple[Translation, Place, Candidate]]] = {}
         for i, matches in enumerate(terms):
             missing = self._missing(matches, found[i])
             if self._score is None or len(missing) != 1 or missing[0].partial:
                 continue
             source_words = self._normalize(requests[i].text).split(" ")
+            phrase = self._translations[missing[0].translation]
             options[i] = [
                 (found[i], place, one)
-                for place in unaligned_words(
-                    found[i], source_words, self._source_language, self._target_language
-                )
+                for place in unaligned_words(found[i], source_words, phrase, self._source_language)
                 for one in self._candidates(requests[i], found[i], place, missing[0])
             ]
         return [(i, one) for i, (one, _) in self._choose(options, requests).items()]
@@ -538,7 +542,7 @@ class GlossaryTranslator:
         each = []
         for match in missing:
             phrase = self._translations[match.translation]
-            placed = candidates(["x"], range(1), phrase, match.number)
+            placed = candidates(["x"], Place(range(1)), phrase, match.number)
             each.append([" ".join(one.words(["x"])) for one in placed][:MOST_SEARCHED_FORMS])
         count = max(map(len, each))
         return [tuple(forms[min(n, len(forms) - 1)] for forms in each) for n in range(count)]
@@ -560,11 +564,15 @@ class GlossaryTranslator:
         return contains_phrase(self._normalize(phrase), text, whole_words=self._target_has_spaces)
 
     def _missing(self, matches: Sequence[TermMatch], found: Translation) -> list[TermMatch]:
-        """Return the terms that a translation says nowhere, in no form."""
+        """Return the terms that a translation says nowhere, in no form.
+
+        Part of a compound may be said otherwise: cat-like need not have a cat in it.
+        """
         return [
             match
             for match in matches
-            if not self._translations[match.translation].find_all(found.text)
+            if not (match.partial and self._source_has_spaces)
+            and not self._translations[match.translation].find_all(found.text)
             and not self._in_compound(match, found)
         ]
 
@@ -606,24 +614,27 @@ class GlossaryTranslator:
         return not is_function_word(core_of(word), self._source_language)
 
     def _in_compound(self, match: TermMatch, found: Translation) -> bool:
-        """Return whether a term is part of an aligned word that says more: Vogel in Vogelhaus."""
-        if primary_code(self._target_language) not in _COMPOUNDING:
+        """Return whether a term is part of an aligned word that says more: Vogel in Vogelhaus.
+
+        A compound that begins with the term is left as it is, whatever it calls the term.
+        """
+        if primary_code(self._target_language) not in COMPOUNDING:
             return False
-        words = found.text.split(" ")
         phrase = self._translations[match.translation]
-        head = phrase.text.lower()
-        if " " in head or len(head) < (2 if primary_code(self._target_language) == "ko" else 4):
-            return False
+        forms = [form.text.lower() for form in phrase.forms[phrase.head] if len(form.text) > 3]
         linked: dict[int, set[int]] = {}
         for s, t in found.alignment:
             linked.setdefault(t, set()).add(s)
-        return any(
-            head in core_of(words[t]).lower()
-            for t, sources in linked.items()
-            if t < len(words)
-            and sources & set(match.words)
-            and (match.partial or sources - set(match.words))
-        )
+        for t, word in enumerate(found.text.split(" ")):
+            sources, core = linked.get(t, set()), core_of(word).lower()
+            others = sources - set(match.words)
+            if not sources & set(match.words) or not (others or match.partial):
+                continue
+            if any(form in core and form != core for form in forms):
+                return True
+            if others and min(others) > match.words[-1] and len(core) > LONG_WORD:
+                return True
+        return False
 
 
 def _replace_words(line: str, words: range, noun: str) -> str:

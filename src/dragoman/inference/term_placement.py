@@ -12,13 +12,20 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from dragoman.inference.translation_types import Translation
 from dragoman.text.inflection import Number, Phrase, is_function_word
 from dragoman.text.inflection.english import indefinite_article
 from dragoman.text.inflection.forms import WordForm
-from dragoman.text.inflection.german import CERTAIN, certain_gender, genders, read_noun
+from dragoman.text.inflection.german import (
+    CERTAIN,
+    certain_gender,
+    first_part,
+    genders,
+    is_simple_noun,
+    read_noun,
+)
 from dragoman.text.inflection.german_agreement import (
     AGREEING_WORD,
     Agreement,
@@ -40,8 +47,10 @@ RARE_CASE: Final = 3.0
 """A dative or genitive that nothing shows costs so many nats."""
 MOST_DOUBT: Final = 5.0
 """What the rules doubt so much more than something else is not proposed at all."""
-MOST_RUNS: Final = 4
+MOST_PLACES: Final = 4
 """A term is tried in so many places at most."""
+COMPOUNDING: Final = frozenset({"da", "de", "fi", "nb", "nl", "nn", "no", "sv"})
+"""These languages write compounds as one word."""
 _AROUND: Final = re.compile(r"^(\W*)(.*?)(\W*)$", re.DOTALL)
 
 
@@ -116,17 +125,26 @@ class Candidate:
         return tuple(sorted({(s, new) for s, t in alignment for new in places[t]}))
 
 
-def aligned_runs(
+class Place(NamedTuple):
+    """Say which words of a translation a term may take the place of."""
+
+    words: range
+    kept: str = ""
+    """This begins a compound whose end the term takes the place of."""
+
+
+def aligned_places(
     found: Translation,
     source_words: Sequence[str],
     term: range,
     phrase: Phrase,
     source_language: str,
-) -> list[range]:
-    """Return where a translation says a term and nothing else, by its alignment; the longest first.
+) -> list[Place]:
+    """Return where a translation says a term, by its alignment; the longest places first.
 
-    `source_words` are the white-space words of the source; `term` says which are the term's. Where
-    there are several places, most are errors of the alignment.
+    `source_words` are the white-space words of the source; `term` says which are the term's. These
+    are words that say nothing else; where there are none, those that may be aligned with something
+    else by error, and the end of a German compound. Of several places most are such errors.
     """
     words = found.text.split(" ")
     sources: dict[int, set[int]] = {}
@@ -152,6 +170,8 @@ def aligned_runs(
     for wanted in (set(term), articles):  # some words are aligned with the noun's article
         if said := [t for t in sorted(sources) if says_only_the_term(t, wanted)]:
             break
+    else:
+        return _shared_words(words, sources, source_words, term, phrase, source_language)
     if phrase.language == "de" and phrase.kind == "noun" and len(term) == 1:
         nouns = [t for t in said if core_of(words[t])[:1].isupper()]
         said = nouns or said
@@ -161,26 +181,55 @@ def aligned_runs(
             runs[-1] = range(runs[-1].start, t + 1)
         else:
             runs.append(range(t, t + 1))
-    return sorted(runs, key=len, reverse=True)[:MOST_RUNS]
+    return [Place(run) for run in sorted(runs, key=len, reverse=True)[:MOST_PLACES]]
+
+
+def _shared_words(
+    words: Sequence[str],
+    sources: dict[int, set[int]],
+    source_words: Sequence[str],
+    term: range,
+    phrase: Phrase,
+    source_language: str,
+) -> list[Place]:
+    """Return words that are aligned with a term and with something else that has content."""
+    found = []
+    for t, linked in sorted(sources.items()):
+        core = core_of(words[t])
+        if not linked & set(term) or not core or is_function_word(core, phrase.language):
+            continue
+        if phrase.language not in COMPOUNDING or is_simple_noun(core):
+            found.append(Place(range(t, t + 1)))
+            continue
+        others = [s for s in linked if s not in term]
+        content = [
+            s for s in others if not is_function_word(core_of(source_words[s]), source_language)
+        ]
+        kept = first_part(core) if phrase.language == "de" and phrase.kind == "noun" else ""
+        if kept and all(s < term[0] for s in content):  # the term is the head
+            found.append(Place(range(t, t + 1), kept))
+    return found[:MOST_PLACES]
 
 
 def unaligned_words(
-    found: Translation, source_words: Sequence[str], source_language: str, target_language: str
-) -> list[range]:
-    """Return words with content that are aligned only with words without content, or with none."""
+    found: Translation, source_words: Sequence[str], phrase: Phrase, source_language: str
+) -> list[Place]:
+    """Return words that are aligned with nothing that has content, and could say a phrase."""
     words = found.text.split(" ")
     saying = {
         t
         for s, t in found.alignment
         if s < len(source_words) and not is_function_word(core_of(source_words[s]), source_language)
     }
+    is_noun = phrase.language == "de" and phrase.kind == "noun"
     return [
-        range(t, t + 1)
+        Place(range(t, t + 1))
         for t, word in enumerate(words)
         if t not in saying
         and core_of(word)
-        and not is_function_word(core_of(word), target_language)
-    ][:MOST_RUNS]
+        and not is_function_word(core_of(word), phrase.language)
+        and (core_of(word)[0].isupper() or not is_noun)
+    ][:MOST_PLACES]
 
 
 def other_mentions(
@@ -190,7 +239,7 @@ def other_mentions(
     source_words: Sequence[str],
     source_language: str,
     target_language: str,
-) -> list[range]:
+) -> list[Place]:
     """Return where a Korean text says a replaced noun once more: it repeats nouns for "it".
 
     Such a word is aligned with nothing that has content but the term.
@@ -206,7 +255,7 @@ def other_mentions(
         and not is_function_word(core_of(source_words[s]), source_language)
     }
     return [
-        range(t, t + 1)
+        Place(range(t, t + 1))
         for t, word in enumerate(found.text.split(" "))
         if t not in others and core_of(word) and split_particles(core_of(word))[0][0] == noun
     ]
@@ -220,13 +269,15 @@ def core_of(word: str) -> str:
 
 
 def candidates(
-    words: Sequence[str], run: range, phrase: Phrase, number: Number | None
+    words: Sequence[str], where: Place, phrase: Phrase, number: Number | None
 ) -> list[Candidate]:
     """Return the ways to put a phrase in the place of some words, the likeliest by rules first.
 
     `number` is the source's, where it is known.
     """
-    place = _Place(words, run, phrase, number)
+    if where.kept:
+        phrase = compound(where.kept, phrase)
+    place = _Place(words, where.words, phrase, number)
     makers = {"de": _german, "ko": _korean, "en": _english, "fr": _french}
     found = list(makers.get(phrase.language, _plain)(place))
     least = min((one.cost for one in found), default=0.0)
@@ -235,6 +286,14 @@ def candidates(
         if one.cost <= least + MOST_DOUBT:
             best.setdefault(tuple(one.words(words)), one)
     return list(best.values())
+
+
+def compound(first: str, phrase: Phrase) -> Phrase:
+    """Return a German noun with the first part of a compound before it."""
+    words = list(phrase.words)
+    head = words[phrase.head]
+    words[phrase.head] = first + (head if first.endswith("-") else head[0].lower() + head[1:])
+    return Phrase(" ".join(words), phrase.language, kind=phrase.kind)
 
 
 class _Place:
@@ -335,11 +394,11 @@ def _french(place: _Place) -> Iterator[Candidate]:
                 edit = place.edit(text, prefix=variant)
                 yield Candidate((edit,), edit, one.cost + n * 0.1)
             continue
-        yield one
-        if not place.run[0] or place.before:
-            continue
-        before = place.words[place.run[0] - 1]
-        for variant in french_article_variants(before, text):
+        before = place.words[place.run[0] - 1] if place.run[0] and not place.before else ""
+        variants = french_article_variants(before, text) if before else []
+        if not variants or before in [variant.strip() for variant in variants]:
+            yield one
+        for n, variant in enumerate(variants):
             if variant.strip() == before:
                 continue
             written = place.write(text)
@@ -349,7 +408,7 @@ def _french(place: _Place) -> Iterator[Candidate]:
                 *full, short = variant.split(" ")
                 new = (*full, short + written[0], *written[1:])
             edit = Edit(place.run[0] - 1, place.run[-1] + 1, tuple(new))
-            yield Candidate((edit,), edit, one.cost + OTHER_GENDER)
+            yield Candidate((edit,), edit, one.cost + OTHER_GENDER * (n > 0))
 
 
 def _korean(place: _Place) -> Iterator[Candidate]:

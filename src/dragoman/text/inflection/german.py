@@ -42,19 +42,23 @@ FUNCTION_WORDS: Final = word_set(
     "jedem mancher manche manches welcher welche welches welchen welchem solche solcher solches "
     "mein meine meinen meinem meiner meines dein deine deinen deinem deiner deines sein seine "
     "seinen seinem seiner seines ihr ihre ihren ihrem ihrer ihres unser unsere unseren unserem "
-    "unserer unseres euer eure euren eurem eurer eures ich du er sie es wir mich dich ihn uns euch "
-    "mir dir ihm ihnen sich man wer wen wem wessen was wo wann warum wie wohin woher und oder aber "
-    "denn sondern doch sowie weder noch weil dass ob obwohl wenn als während bevor nachdem damit "
-    "falls da bis seit sobald solange indem in an auf zu von mit bei nach aus für über unter vor "
-    "hinter neben zwischen durch gegen ohne um wegen trotz statt entlang gegenüber ab außer im ins "
-    "am ans zum zur vom beim fürs aufs durchs ums übers unters nicht auch nur schon sehr so dann "
-    "hier dort ja mal eben etwa bin bist ist sind seid war warst waren wart gewesen habe hast hat "
-    "haben habt hatte hatten gehabt werde wirst wird werden werdet wurde wurden worden geworden "
-    "wäre wären hätte hätten würde würden kann kannst können könnt konnte konnten könnte könnten "
-    "muss musst müssen müsst musste mussten müsste müssten darf darfst dürfen dürft durfte durften "
-    "dürfte soll sollst sollen sollt sollte sollten will willst wollen wollt wollte wollten mag "
-    "mögen möchte möchten deren dessen denen viel viele vielen vieler alle allen aller alles "
-    "einige einigen mehrere beide beiden dazu daran darauf davon damit dafür darüber zwei drei"
+    "unserer unseres euer eure euren eurem eurer eures ich du er sie es wir mich dich ihn uns "
+    "euch mir dir ihm ihnen sich man wer wen wem wessen was wo wann warum wie wohin woher und "
+    "oder aber denn sondern doch sowie weder noch weil dass ob obwohl wenn als während bevor "
+    "nachdem damit falls da bis seit sobald solange indem in an auf zu von mit bei nach aus für "
+    "über unter vor hinter neben zwischen durch gegen ohne um wegen trotz statt entlang gegenüber "
+    "ab außer im ins am ans zum zur vom beim fürs aufs durchs ums übers unters nicht auch nur "
+    "schon sehr so dann hier dort ja mal eben etwa bin bist ist sind seid war warst waren wart "
+    "gewesen habe hast hat haben habt hatte hatten gehabt werde wirst wird werden werdet wurde "
+    "wurden worden geworden wäre wären hätte hätten würde würden kann kannst können könnt konnte "
+    "konnten könnte könnten muss musst müssen müsst musste mussten müsste müssten darf darfst "
+    "dürfen dürft durfte durften dürfte soll sollst sollen sollt sollte sollten will willst "
+    "wollen wollt wollte wollten mag mögen möchte möchten deren dessen denen viel viele vielen "
+    "vieler alle allen aller alles einige einigen mehrere beide beiden dazu daran darauf davon "
+    "dafür darüber zwei drei darin daraus dabei dadurch dagegen daher dahin danach darum darunter "
+    "davor dazwischen dahinter daneben hierbei hierzu hierfür wobei wodurch wofür wozu worauf "
+    "worin woran wovon womit deshalb deswegen trotzdem jedoch immer wieder nun gar etwas nichts "
+    "jemand niemand"
 )
 """These have no content of their own; a noun that is replaced never takes them with it."""
 
@@ -256,6 +260,25 @@ def _known_forms() -> dict[str, list[tuple[str, WordForm]]]:
             if form.cost < 2:
                 found.setdefault(form.text.lower(), []).append((noun, form))
     return found
+
+
+def is_simple_noun(word: str) -> bool:
+    """Return whether a noun in some form is in the table itself, and so is no compound."""
+    return word.lower() in _known_forms()
+
+
+def first_part(word: str) -> str:
+    """Return what comes before the last noun of a compound, with what joins them; perhaps nothing.
+
+    Bildungs for Bildungsbuchs, and Spitzer- for Spitzer-Teleskop.
+    """
+    if "-" in word.strip("-"):
+        return word[: word.rindex("-") + 1]
+    lower, table = word.lower(), _known_forms()
+    for start in range(3, len(lower) - 2):
+        if lower[start:] in table and ends_compound(lower, start):
+            return word[:start]
+    return ""
 
 
 @functools.lru_cache(4096)

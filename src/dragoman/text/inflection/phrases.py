@@ -146,10 +146,15 @@ class Phrase:
     def _numbers(self) -> dict[str, Number | None]:
         """Return the number that each form of the head has."""
         known: dict[str, set[Number | None]] = {}
-        for form in self.forms[self.head]:
-            known.setdefault(self._fold(form.text), set()).add(form.number)
-        return {text: next(iter(several)) if len(several) == 1 else None
-                for text, several in known.items()}  # fmt: skip
+        least: dict[str, float] = {}
+        for form in sorted(self.forms[self.head], key=lambda form: form.cost):
+            text = self._fold(form.text)
+            if form.cost <= least.setdefault(text, form.cost) + 1:
+                known.setdefault(text, set()).add(form.number)
+        return {
+            text: next(iter(several)) if len(several) == 1 else None
+            for text, several in known.items()
+        }
 
     def _fold(self, text: str) -> str:
         return fold_case(text) if self._any_case else text
