@@ -203,6 +203,9 @@ ITEMS: list[tuple[str, tuple[str, ...]]] = [
     ("%s", ("%s",)),
     ("<b></b>", ("<b>", "</b>")),
     ("Use the flag --dry-run with `make`.", ("`make`",)),
+    ("See section 5(b)(iii) and 3.2.1(a)(ii).", ("5(b)(iii)", "3.2.1(a)(ii)")),
+    ("BIC: COBADEFFXXX, please", ("COBADEFFXXX",)),
+    ("The key is XXXX-YYYY-ZZZZ.", ("XXXX-YYYY-ZZZZ",)),
     ("Read https://x.org/a. Then write to me@x.org.", ("https://x.org/a", "me@x.org")),
 ]
 

@@ -273,3 +273,53 @@ def test_a_memory_knows_sentences_and_learns_new_ones(model: Path, command: Comm
     Path("known.tmx").write_text(changed)
     found = command("translate", model, "--memory", "known.tmx", stdin=b"Good day. The end.\n")
     assert found.out == "X The end.\n"
+
+
+# --- nothing is lost ---
+
+
+def test_the_input_is_never_the_output(model: Path, command: Command) -> None:
+    Path("in.txt").write_text("Good morning.\n")
+    found = command("translate", model, "in.txt", "-o", "./in.txt")
+    assert found.status == 2
+    assert "would be overwritten by its translation" in found.err
+    assert Path("in.txt").read_text() == "Good morning.\n"
+
+
+def test_a_failure_leaves_what_there_was(model: Path, command: Command) -> None:
+    Path("old.txt").write_text("kept\n")
+    Path("bad.txt").write_bytes(b"fine\nbad \xff\n")
+    assert command("translate", model, "bad.txt", "-o", "old.txt").status == 2
+    assert Path("old.txt").read_text() == "kept\n"
+    assert command("translate", model, "bad.txt", "-o", "new.txt").status == 2
+    assert sorted(path.name for path in Path().iterdir()) == ["bad.txt", "old.txt"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "kind"),
+    [
+        ("a.pdf", b"%PDF-1.7\n", "a PDF"),
+        ("a.png", b"\x89PNG\r\n", "an image"),
+        ("a.xlsx", b"PK\x03\x04x", "a zip archive"),
+        ("a.doc", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1x", "an old office file"),
+    ],
+)
+def test_what_is_no_text_is_named(
+    name: str, content: bytes, kind: str, model: Path, command: Command
+) -> None:
+    Path(name).write_bytes(content)
+    found = command("translate", model, name)
+    assert found.status == 2
+    assert found.err.startswith(f"dragoman: {name}: {kind}, not text; ")
+    assert found.err.count("\n") == 1
+
+
+def test_an_empty_text_is_one(model: Path, command: Command) -> None:
+    assert good(command("translate", model, "")) == "\n"
+
+
+def test_the_first_lines_of_a_long_file_come_soon(model: Path, command: Command) -> None:
+    translator = make_translator("identity")
+    windows = [len(some) for some in translator._windows(["x\n" * 200] * 20, None)]
+    assert windows[:2] == [1, 1]
+    assert [len(some) for some in translator._windows(["x"] * 200, None)] == [64, 100, 36]

@@ -37,6 +37,8 @@ def count_pieces(texts: Sequence[str]) -> list[int]:
         ("ÄPFEL UND BIRNEN", True),
         ("안녕하세요", False),
         ("WARNING: do not open this door", False),
+        ("A1, B2, C3-PO and R2-D2", False),
+        ("C++, C#, .NET and F#", False),
     ],
 )
 def test_capitals_are_seen(text: str, loud: bool) -> None:

@@ -30,6 +30,10 @@ def same(text: str) -> str:
         ("- one\n- two", ["one", "two"]),
         ("\n \n", []),
         ("...", []),
+        ("Name:    John", ["Name:", "John"]),
+        ("Introduction ........ 12", ["Introduction", "12"]),
+        ("Sign here: ________", ["Sign here:"]),
+        ("one  two", ["one  two"]),
     ],
 )
 def test_sentences_are_found(text: str, sentences: list[str]) -> None:

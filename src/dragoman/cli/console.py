@@ -130,11 +130,11 @@ class TranslationProgress:
     Nothing is shown where the translation itself appears on the terminal.
     """
 
-    def __init__(self, files: Sequence[Path]) -> None:
+    def __init__(self, files: Sequence[Path], *, shown: bool = True) -> None:
         """Count the lines of files that can be counted quickly, to know how many there are."""
         self.lines = 0
         """So many lines are translated."""
-        self._shown = sys.stderr.isatty() and not sys.stdout.isatty()
+        self._shown = shown and sys.stderr.isatty()
         self._total = _count_lines(files) if files else None
         self._begin = time.monotonic()
         self._last = 0.0

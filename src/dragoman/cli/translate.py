@@ -270,7 +270,7 @@ def _sort_inputs(inputs: Sequence[str]) -> tuple[list[str], list[Path]]:
 
 def _exists(name: str) -> bool:
     try:
-        return Path(name).exists()
+        return bool(name) and Path(name).exists()
     except (OSError, ValueError):  # too long for a name, or with a character that none has
         return False
 
@@ -309,10 +309,10 @@ def _translate_text(
     waits = not files and not texts and sys.stdin.isatty()
     lines: Iterable[str] = texts or _read_with_ends(files or [Path("-")])
     blocks = lines if waits or options["lines"] else _join_blocks(lines)
-    progress = TranslationProgress(files)
+    progress = TranslationProgress(files, shown=out is not None or not sys.stdout.isatty())
     ended = True
     try:
-        with _open_output(out) as file, progress:
+        with _open_output(out, files) as file, progress:
             for found in translator.translate_lines(
                 blocks, window=1 if waits else window, **options
             ):
@@ -320,8 +320,7 @@ def _translate_text(
                 progress.add(found.source)
                 file.write(found.text)
                 ended = found.text.endswith("\n")
-                if file.isatty():
-                    file.flush()
+                file.flush()
             if not ended:  # the text of an argument
                 file.write("\n")
     except KeyboardInterrupt:
@@ -333,12 +332,27 @@ def _read_with_ends(files: Sequence[Path]) -> Iterator[str]:
     from dragoman.data.readers.parallel import open_text
 
     for file in files:
+        refuse_binary(file)
         line = "\n"
         for line in open_text(file, keep_ends=True):
             if line.endswith("\n"):
                 yield line
         if not line.endswith("\n"):
             yield f"{line}\n"
+
+
+def refuse_binary(path: Path) -> None:
+    """Raise DataError for a file that is no text, and say what it is, if its first bytes do."""
+    from dragoman.inference.documents.file_signatures import recognize
+    from dragoman.inference.documents.formats import MEDIA_TYPES
+
+    if not path.is_file():
+        return
+    with path.open("rb") as file:
+        kind, _, advice = recognize(file.read(1 << 16)).partition("; ")
+    if kind and kind not in ("a gzip file", "an XML file", "a web page"):
+        formats = ", ".join(f".{one}" for one in MEDIA_TYPES)
+        raise DataError(f"{path}: {kind}, not text; {advice or f'documents are {formats}'}")
 
 
 def _join_blocks(lines: Iterable[str]) -> Iterator[str]:
@@ -373,7 +387,7 @@ def _translate_by_line(
     waits = not files and not texts and sys.stdin.isatty()
     found = translator.translate_lines(lines, window=1 if waits else window, **options)
     several = options["n_best"] > 1 or "sampling" in options
-    with _open_output(out) as output, _open_output(alignments) as pairs:
+    with _open_output(out, files) as output, _open_output(alignments, files) as pairs:
         for number, translation in enumerate(found, 1):
             findings.add(translation, number)
             ranked = (translation, *translation.alternatives)
@@ -533,17 +547,41 @@ def _open_memory(path: Path | None, translator: Translator) -> Iterator[Translat
 
 
 @contextmanager
-def _open_output(path: Path | None) -> Iterator[TextIO]:
-    """Open a file to write, or give standard output."""
+def _open_output(path: Path | None, inputs: Sequence[Path] = ()) -> Iterator[TextIO]:
+    """Open a file to write, or give standard output; what was there stays if nothing is written.
+
+    The file is written under another name first, so that a failure leaves what there was; when the
+    user stops the program, what is done is kept.
+    """
     if path is None:
         yield sys.stdout
         return
+    if any(_same_file(path, one) for one in inputs):
+        raise ConfigError(f"{path}: would be overwritten by its translation; choose another --out")
+    unfinished = path.with_name(f"{path.name}.unfinished")
+    special = path.exists() and not path.is_file()
+    place = path if special else unfinished
     try:
-        file = path.open("w", encoding="utf-8", newline="")
+        file = place.open("w", encoding="utf-8", newline="")
     except OSError as error:
         raise ConfigError(f"{path}: cannot be written ({error.strerror or error})") from None
-    with file:
-        yield file
+    try:
+        with file:
+            yield file
+    except KeyboardInterrupt:
+        if not special:
+            unfinished.replace(path)
+        raise
+    except BaseException:
+        if not special:
+            unfinished.unlink(missing_ok=True)
+        raise
+    if not special:
+        unfinished.replace(path)
+
+
+def _same_file(path: Path, other: Path) -> bool:
+    return path.exists() and other.exists() and path.samefile(other)
 
 
 def score(

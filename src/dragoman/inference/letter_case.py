@@ -54,8 +54,10 @@ def translate_cased(
 def is_in_capitals(text: str) -> bool:
     """Return whether a text is written in capitals, but for a few words at most."""
     words = _WORD.findall(text)
-    loud = [word for word in words if word.isupper()]
+    loud = [word for word in words if word.isupper() and len(word) > 1]
     others = [word for word in words if not word.isupper() and word.lower() != word.upper()]
+    if any(map(str.islower, others)):
+        return False
     return sum(map(len, loud)) >= MIN_CAPITALS and 4 * len(others) <= len(loud)
 
 

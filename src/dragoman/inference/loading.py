@@ -175,14 +175,15 @@ class Predictor:
         most = DEFAULT_WINDOW if self._engine is None else self._engine.window
         count, most = (min(FIRST_WINDOW, most), most) if count is None else (count, count)
         waiting: list[str] = []
-        size = 0
+        number = size = 0
         try:
             for line in lines:
                 waiting.append(line)
+                number += max(1, line.count("\n"))  # a text may have several
                 size += len(line)
-                if len(waiting) >= count or size > CHARACTERS_OF_A_LINE * count:
+                if number >= count or size > CHARACTERS_OF_A_LINE * count:
                     yield waiting
-                    waiting, size = [], 0
+                    waiting, number, size = [], 0, 0
                     count = min(2 * count, most)
         except DragomanError:
             yield waiting

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -13,9 +13,20 @@ from dragoman.text.languages import written_without_spaces
 from dragoman.text.paragraphs import Paragraph, split_paragraphs
 from dragoman.text.sentence_splitting import sentence_spans
 
-_CELL: Final = re.compile(r"[^\s\t](?:[^\t]*[^\s\t])?")
-"""What stands between tabs, without the white space around it."""
+_DIVIDER: Final = re.compile(r"\s*(?:\t| {3,}|\.{4,}|(?:\. ){4,}|_{4,})\s*")
+"""What divides the cells of a table or a form: tabs, wide gaps, leader dots, blanks to fill in."""
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
+
+
+def _cells(text: str) -> Iterator[tuple[int, int]]:
+    """Yield where the cells of a paragraph begin and end; most have one."""
+    start = 0
+    for divider in _DIVIDER.finditer(text):
+        if divider.start() > start:
+            yield start, divider.start()
+        start = divider.end()
+    if start < len(text):
+        yield start, len(text)
 
 
 class TextLayout:
@@ -47,13 +58,16 @@ class TextLayout:
         """Return the sentences of a paragraph, and the spacing between them; a tab divides, too."""
         parts: list[Between | str] = []
         last = 0
-        for cell in _CELL.finditer(text):
-            spans = [(0, len(cell[0]))] if lines else sentence_spans(cell[0], language)
+        for begin, stop in _cells(text):
+            cell = text[begin:stop]
+            spans = [(0, len(cell))] if lines else sentence_spans(cell, language)
             for start, end in spans:
-                if parts:
-                    parts.append(self._between(text[last : cell.start() + start]))
-                parts.append(cell[0][start:end])
-                last = cell.start() + end
+                if parts or begin + start:
+                    parts.append(self._between(text[last : begin + start]))
+                parts.append(cell[start:end])
+                last = begin + end
+        if last < len(text):
+            parts.append(Between(text[last:], text[last:]))
         return parts
 
     def _between(self, spacing: str) -> Between:

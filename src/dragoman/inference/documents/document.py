@@ -1,8 +1,8 @@
 """What every document format gives: the texts to translate, and the file with translations in it.
 
 A text of a document is a unit: a paragraph, a heading, a cell, a subtitle, a message. What formats
-words inside a unit (bold, links, inline tags, line breaks, images) is kept as marks beside the text,
-so that the model sees words alone, and is put on the words it belongs to by their alignment.
+words inside a unit (bold, links, inline tags, line breaks, images) is kept as marks beside the
+text, so that the model sees words alone, and is put on the words it belongs to by their alignment.
 """
 
 from __future__ import annotations

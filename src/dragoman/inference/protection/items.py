@@ -142,6 +142,13 @@ _PATTERNS: Final = {
         r"(?<![\w.,-])0\d{2,5} ?[/-] ?\d{3,}(?:[ -]\d{2,}){0,4}(?!\w)",
         r"(?<![\w.,-])(?:\(\d{3}\) ?|\d{3}-)\d{3}-\d{4}(?![\w-])",
     ),
+    "reference": (r"(?<![\w.])\d+(?:\.\d+)*[a-z]?(?:\([a-zA-Z0-9]{1,4}\))+(?!\w)",),
+    "letters": (
+        # no word of any language, and too much for a model
+        r"(?<!\w)[A-Za-z]{50,}(?!\w)",
+        r"(?<![\w-])[A-Za-z0-9_-]{0,40}(?P<same>[A-Za-z])(?P=same){3,}[A-Za-z0-9_-]*(?!\w)",
+        r"(?<![\w-])[A-Z0-9-]{0,40}(?P<alike>[A-Z])(?P=alike){2,}[A-Z0-9-]*(?!\w)",
+    ),
     "version": (
         r"(?<![\w.-])[vV]\d+(?:\.\d+)*(?:-?(?:alpha|beta|rc|dev|[ab])\.?\d*)?(?!\w)"
         r"(?:[-+]\w[\w.]*\w)?",
@@ -161,7 +168,7 @@ _PATTERNS: Final = {
 _ITEMS: Final = re.compile("|".join(f"(?P<{k}>{'|'.join(p)})" for k, p in _PATTERNS.items()))
 _TRIGGER: Final = re.compile(
     r"[@/\\{}%<&`#$\[_]|\d[-:.]\d|[A-Za-z]-?\d|\d[A-Fa-fA-Z]|\+\d|\(\d|--\w|:[a-z]|[a-z0-9]\.[a-z]"
-    r"|\d \d"
+    r"|\d \d|([A-Za-z])\1{2}|[A-Za-z]{50}|\d[a-z]?\("
 )
 """No item begins before the word with the first of these."""
 _LEAST_IBAN_DIGITS: Final = 10
