@@ -22,6 +22,7 @@ from dragoman.data.readers.parallel import open_text
 from dragoman.errors import DataError
 from dragoman.inference.term_placement import (
     COMPOUNDING,
+    RARE_CASE,
     Candidate,
     Place,
     agrees_with,
@@ -274,8 +275,13 @@ class GlossaryTranslator:
             for request, matches in zip(requests, terms, strict=True)
         ]
         found = run(requests)
+        first = list(found)
         self._place(requests, terms, found, run)
-        self._search(requests, terms, found, run)
+        for i, one in self._search(requests, terms, found, first, run).items():
+            found[i] = one
+        self._place(requests, terms, found, run)  # the terms that a second search does not say
+        for i, one in self._search(requests, terms, found, found, run).items():
+            found[i] = one
         return [
             replace(one, alternatives=tuple(self._with_all_terms(one.alternatives, matches)))
             for one, matches in zip(found, terms, strict=True)
@@ -476,39 +482,45 @@ class GlossaryTranslator:
         self,
         requests: Sequence[Request],
         terms: Sequence[Sequence[TermMatch]],
-        found: list[Translation],
+        found: Sequence[Translation],
+        first: Sequence[Translation],
         run: TranslateFunction,
-    ) -> None:
-        """Search again where a term is still missing, for its likeliest forms."""
+    ) -> dict[int, Translation]:
+        """Search again where a term is still missing, for its likeliest forms.
+
+        `first` are the translations that the search starts from; what was placed in `found` since
+        then need not be said, for it can be placed again.
+        """
         asked: list[tuple[int, Request]] = []
         for i, matches in enumerate(terms):
             missing = self._missing(matches, found[i])
             if not missing:
                 continue
             said = [
-                found[i].text[one.start : one.end]
+                first[i].text[one.start : one.end]
                 for match in matches
                 if match not in missing
-                for one in self._translations[match.translation].find_all(found[i].text)[:1]
+                for one in self._translations[match.translation].find_all(first[i].text)[:1]
             ]
             for forms in self._searched_forms(missing):
                 must = tuple(dict.fromkeys((*requests[i].must, *said, *forms)))
                 asked.append((i, replace(requests[i], must=must)))
-        best: dict[int, tuple[float, Translation]] = {}
-        given = run([request for _, request in asked]) if asked else []
+        if not asked:
+            return {}
+        given = run([request for _, request in asked])
         several = [(i, one, 0) for (i, _), one in zip(asked, given, strict=True)]
         several += [(i, one, 1) for i, one in self._guess_places(requests, terms, found)]
+        best: dict[int, tuple[float, Translation]] = {}
         for i, one, replaced in several:
             before, now = (
                 content_words(each.text.split(" "), self._target_language)
-                for each in (found[i], one)
+                for each in (found[i] if replaced else first[i], one)
             )
-            lost = (before - now).total() - replaced + len(self._missing(terms[i], one))
+            lost = (before - now).total() - replaced
             value = one.log_prob - LOST_WORD * lost
             if i not in best or value > best[i][0]:
                 best[i] = value, one
-        for i, (_, one) in best.items():
-            found[i] = one
+        return {i: one for i, (_, one) in best.items()}
 
     def _guess_places(
         self,
@@ -543,7 +555,8 @@ class GlossaryTranslator:
         for match in missing:
             phrase = self._translations[match.translation]
             placed = candidates(["x"], Place(range(1)), phrase, match.number)
-            each.append([" ".join(one.words(["x"])) for one in placed][:MOST_SEARCHED_FORMS])
+            likely = [one for one in placed if one.cost < RARE_CASE] or placed[:1]
+            each.append([" ".join(one.words(["x"])) for one in likely][:MOST_SEARCHED_FORMS])
         count = max(map(len, each))
         return [tuple(forms[min(n, len(forms) - 1)] for forms in each) for n in range(count)]
 

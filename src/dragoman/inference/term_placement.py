@@ -39,7 +39,7 @@ from dragoman.text.languages import primary_code
 
 OTHER_NUMBER: Final = 10.0
 """A form of another number than the source's costs so many nats."""
-OTHER_GENDER: Final = 3.0
+OTHER_GENDER: Final = 4.5
 """A change of the words around a noun to another gender costs so many nats."""
 NOT_THE_BASE: Final = 0.7
 """A form other than the one in the glossary costs so many nats, where nothing asks for it."""

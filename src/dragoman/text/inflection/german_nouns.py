@@ -71,7 +71,7 @@ _TABLE: Final[tuple[tuple[Gender, str, str], ...]] = (
         "m",
         "n weak",
         "Affe Bauer Biologe Bote Brite Bursche Chinese Däne Erbe Experte Finne Franzose Gatte "
-        "Gefährte Genosse Grieche Hase Heide Herr Insasse Junge Knabe Kollege Kunde Laie Löwe "
+        "Gefährte Genosse Grieche Hase Heide Insasse Junge Knabe Kollege Kunde Laie Löwe "
         "Nachbar Neffe Ochse Pate Pole Psychologe Rabe Riese Russe Schurke Schütze Schwede Sklave "
         "Türke Zeuge",
     ),
@@ -80,7 +80,7 @@ _TABLE: Final[tuple[tuple[Gender, str, str], ...]] = (
         "en weak",
         "Abonnent Absolvent Advokat Agent Architekt Artist Assistent Astronom Athlet Automat Bär "
         "Chirurg Christ Demokrat Demonstrant Diamant Diplomat Dirigent Dozent Elefant Fotograf "
-        "Fürst Gigant Graf Held Journalist Kamerad Kandidat Klient Komet Komponist Konsument "
+        "Fürst Gigant Graf Held Herr Journalist Kamerad Kandidat Klient Komet Komponist Konsument "
         "Lieferant Mensch Monarch Musikant Narr Optimist Passant Patient Philosoph Pianist Pilot "
         "Pirat Planet Poet Polizist Praktikant Präsident Prinz Produzent Prophet Referent Soldat "
         "Spezialist Student Terrorist Tourist",
@@ -129,7 +129,7 @@ _TABLE: Final[tuple[tuple[Gender, str, str], ...]] = (
         "f",
         "en",
         "Absicht Aktion Ankunft Anschrift Ansicht Antwort Arbeit Art Auskunft Aussicht Bäckerei "
-        "Bahn Bibliothek Bücherei Bucht Burg Couch Datei Diskothek Fabrik Fahrt Fassung Figur "
+        "Bahn Bank Bibliothek Bücherei Bucht Burg Couch Datei Diskothek Fabrik Fahrt Fassung Figur "
         "Flut Form Frau Frist Frisur Geburt Gefahr Gegend Glut Herkunft Hoffnung Jagd Klausur "
         "Klinik Kultur Kur Last List Nachricht Nation Natur Pacht Partei Person Pflicht Predigt "
         "Qual Regierung Reparatur Republik Saat Schar Schicht Schlacht Schlucht Schrift Schuld "
