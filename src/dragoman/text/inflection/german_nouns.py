@@ -18,16 +18,17 @@ _TABLE: Final[tuple[tuple[Gender, str, str], ...]] = (
         "m",
         "-",
         "Absender Adler Anbieter Artikel Bäcker Balken Benutzer Berater Besen Besitzer Bewohner "
-        "Browser Brunnen Bürger Computer Deckel Drucker Eimer Empfänger Enkel Esel Fahrer Fehler "
-        "Felsen Filter Finger Flügel Gegner Gipfel Gürtel Haken Händler Haufen Helfer Hersteller "
-        "Himmel Hügel Igel Jäger Käfer Kalender Kanzler Karren Käse Kater Käufer Keller Kellner "
-        "Kessel Knochen Koffer Körper Kübel Kuchen Künstler Läufer Lehrer Leser Löffel Maler "
-        "Meister Mieter Minister Mörder Nebel Nutzer Onkel Orden Ordner Partner Pfarrer Pfeffer "
-        "Pinsel Posten Rahmen Rasen Regen Reifen Reiter Reporter Richter Ritter Router Rücken "
-        "Rüssel Sänger Schalter Schatten Schauspieler Schlüssel Schneider Schüler Sender Server "
-        "Sieger Sommer Speicher Spiegel Spieler Sportler Stempel Stiefel Streifen Täter Teller "
-        "Tempel Teufel Tiger Titel Träger Trainer Tropfen Verkäufer Vermieter Vertreter Wagen "
-        "Wähler Wecker Winkel Winter Wissenschaftler Zeiger Zettel Zucker Zweifel",
+        "Browser Brunnen Bürger Computer Deckel Drachen Drucker Durchmesser Eimer Empfänger Enkel "
+        "Esel Fahrer Fehler Felsen Filter Finger Flügel Gegner Gipfel Gürtel Haken Händler Haufen "
+        "Helfer Hersteller Himmel Hügel Igel Jäger Käfer Kalender Kanzler Karren Käse Kater "
+        "Käufer Keller Kellner Kessel Knochen Koffer Körper Kübel Kuchen Künstler Läufer Lehrer "
+        "Leser Löffel Maler Meister Mieter Minister Mörder Nebel Nutzer Onkel Orden Ordner "
+        "Partner Pfarrer Pfeffer Pinsel Posten Rahmen Rasen Regen Reifen Reiter Reporter Richter "
+        "Ritter Router Rücken Rüssel Sänger Schalter Schatten Schauspieler Schlüssel Schneider "
+        "Schüler Sender Server Sieger Sommer Speicher Spiegel Spieler Sportler Stempel Stiefel "
+        "Streifen Täter Teller Tempel Teufel Tiger Titel Träger Trainer Tropfen Verkäufer "
+        "Vermieter Vertreter Wagen Wähler Wecker Winkel Winter Wissenschaftler Zeiger Zettel "
+        "Zucker Zweifel",
     ),
     (
         "m",
@@ -44,8 +45,8 @@ _TABLE: Final[tuple[tuple[Gender, str, str], ...]] = (
         "Freund Friseur Frühling Gewinn Grad Halm Hauch Häuptling Helm Hengst Herbst Hering Honig "
         "Huf Hund Import Ingenieur Käfig Kamin Kapitän Keks Kerl Kern Knecht Konflikt Kongress "
         "König Kontakt Kredit Kreis Krieg Lachs Laut Lehrling Lenz Liebling Luchs Magistrat "
-        "Millionär Monat Mond Mord Nachteil Offizier Orkan Ort Pakt Pfad Pfeil Pilz Preis Profit "
-        "Prozess Punkt Redakteur Regisseur Rekord Rest Ring Roman Ruf Salat Schein Schirm "
+        "Millionär Moment Monat Mond Mord Nachteil Offizier Orkan Ort Pakt Pfad Pfeil Pilz Preis "
+        "Profit Prozess Punkt Redakteur Regisseur Rekord Rest Ring Roman Ruf Salat Schein Schirm "
         "Schmetterling Schreck Schritt Schuh Sekretär Senat Sieg Sinn Sitz Stein Stern Stift Stil "
         "Stoff Streik Streit Strich Tag Takt Teich Teil Teppich Termin Tisch Tod Transport Trick "
         "Unterschied Vergleich Verlust Versuch Vorteil Vulkan Weg Wein Wert Wind Wirt Witz "
@@ -71,9 +72,9 @@ _TABLE: Final[tuple[tuple[Gender, str, str], ...]] = (
         "m",
         "n weak",
         "Affe Bauer Biologe Bote Brite Bursche Chinese Däne Erbe Experte Finne Franzose Gatte "
-        "Gefährte Genosse Grieche Hase Heide Insasse Junge Knabe Kollege Kunde Laie Löwe "
-        "Nachbar Neffe Ochse Pate Pole Psychologe Rabe Riese Russe Schurke Schütze Schwede Sklave "
-        "Türke Zeuge",
+        "Gefährte Genosse Grieche Hase Heide Insasse Junge Knabe Kollege Kunde Laie Löwe Nachbar "
+        "Neffe Ochse Pate Pole Psychologe Rabe Riese Russe Schurke Schütze Schwede Sklave Türke "
+        "Zeuge",
     ),
     (
         "m",
@@ -112,29 +113,29 @@ _TABLE: Final[tuple[tuple[Gender, str, str], ...]] = (
         "Kette Kirche Kirsche Kiste Klasse Klausel Klinge Klinke Klippe Kneipe Kohle Kontrolle "
         "Krawatte Krippe Küche Kugel Kurve Küste Lage Lampe Länge Laterne Leber Lehre Leiste "
         "Leiter Liebe Limonade Liste Lücke Lüge Lunge Lupe Mandel Mappe Marke Maschine Maske "
-        "Maßnahme Masse Mauer Menge Messe Methode Miete Mitte Mode Möwe Mühe Mühle Münze Muschel "
-        "Mütze Nadel Nase Nichte Note Nummer Oper Palette Parade Pause Perle Pfanne Pflanze "
-        "Pflege Pfütze Phase Pistole Plantage Platte Presse Probe Pumpe Quelle Rakete Rampe Rasse "
-        "Ratte Rede Regel Reihe Reise Rente Reportage Rolle Rose Route Runde Sache Säge Salbe "
-        "Säule Schachtel Schale Schande Scheibe Schere Schlange Schleife Schnecke Schokolade "
-        "Schraube Schule Schulter Schüssel Schwalbe Schwelle Schwester Seele Seife Seite Silbe "
-        "Socke Sonne Sorge Sorte Spinne Spitze Sprache Spritze Stelle Steuer Stimme Straße "
-        "Strecke Stufe Stunde Summe Suppe Szene Tafel Tante Tasche Tasse Taste Tatsache Taube "
-        "Taufe Tinte Toilette Tomate Tonne Torte Träne Traube Treppe Treue Truhe Truppe Tüte "
-        "Urkunde Ursache Vase Vokabel Vorlage Waage Waffe Wange Wanne Ware Wärme Warze Watte "
-        "Weide Weile Weise Welle Wette Wiese Witwe Woche Wolke Wolle Wunde Wurzel Wüste Zange "
-        "Zecke Zeile Zelle Ziege Ziffer Zigarette Zitrone Zone Zunahme Zunge Zwiebel",
+        "Maßnahme Masse Mauer Menge Messe Methode Metropole Miete Mitte Mode Möwe Mühe Mühle "
+        "Münze Muschel Mütze Nadel Nase Nichte Note Nummer Oper Palette Parade Pause Perle Pfanne "
+        "Pflanze Pflege Pfütze Phase Pistole Plantage Platte Presse Probe Pumpe Quelle Rakete "
+        "Rampe Rasse Ratte Rede Regel Reihe Reise Rente Reportage Rolle Rose Route Runde Sache "
+        "Säge Salbe Säule Schachtel Schale Schande Scheibe Schere Schlange Schleife Schnecke "
+        "Schokolade Schraube Schule Schulter Schüssel Schwalbe Schwelle Schwester Seele Seife "
+        "Seite Silbe Socke Sonne Sorge Sorte Spinne Spitze Sprache Spritze Stelle Steuer Stimme "
+        "Straße Strecke Stufe Stunde Summe Suppe Szene Tafel Tante Tasche Tasse Taste Tatsache "
+        "Taube Taufe Tinte Toilette Tomate Tonne Torte Träne Traube Treppe Treue Truhe Truppe "
+        "Tüte Urkunde Ursache Vase Vokabel Vorlage Waage Waffe Wange Wanne Ware Wärme Warze Watte "
+        "Weide Weile Weise Welle Wende Wette Wiese Witwe Woche Wolke Wolle Wunde Wurzel Wüste "
+        "Zange Zecke Zeile Zelle Ziege Ziffer Zigarette Zitrone Zone Zunahme Zunge Zwiebel",
     ),
     (
         "f",
         "en",
         "Absicht Aktion Ankunft Anschrift Ansicht Antwort Arbeit Art Auskunft Aussicht Bäckerei "
-        "Bahn Bank Bibliothek Bücherei Bucht Burg Couch Datei Diskothek Fabrik Fahrt Fassung Figur "
-        "Flut Form Frau Frist Frisur Geburt Gefahr Gegend Glut Herkunft Hoffnung Jagd Klausur "
-        "Klinik Kultur Kur Last List Nachricht Nation Natur Pacht Partei Person Pflicht Predigt "
-        "Qual Regierung Reparatur Republik Saat Schar Schicht Schlacht Schlucht Schrift Schuld "
-        "Sicht Spur Stirn Tat Technik Temperatur Tugend Tür Übersicht Uhr Universität Unterkunft "
-        "Vorschrift Wahl Welt Werft Zahl Zeit Zeitung Zensur Zutat",
+        "Bahn Bank Bibliothek Bücherei Bucht Burg Couch Datei Diskothek Fabrik Fahrt Fassung "
+        "Figur Flut Form Frau Frist Frisur Geburt Gefahr Gegend Glut Herkunft Hoffnung Jagd "
+        "Klausur Klinik Kultur Kur Last List Nachricht Nation Natur Pacht Partei Person Pflicht "
+        "Predigt Qual Regierung Reparatur Republik Saat Schar Schicht Schlacht Schlucht Schrift "
+        "Schuld Sicht Spur Stirn Tat Technik Temperatur Tugend Tür Übersicht Uhr Universität "
+        "Unterkunft Vorschrift Wahl Welt Werft Zahl Zeit Zeitung Zensur Zutat",
     ),
     (
         "f",
@@ -154,29 +155,31 @@ _TABLE: Final[tuple[tuple[Gender, str, str], ...]] = (
         "n",
         "-",
         "Abkommen Alter Becken Brötchen Drittel Eisen Erbe Essen Euter Fenster Fernsehen Feuer "
-        "Gebäude Gebirge Gemälde Gemüse Getreide Gewebe Gewitter Gitter Kabel Kaninchen Kapitel "
-        "Kissen Lager Laster Leben Leder Leiden Mädchen Märchen Messer Mittel Möbel Muster Opfer "
-        "Orchester Päckchen Pflaster Pulver Rätsel Register Ruder Schreiben Segel Semester Silber "
-        "Steuer Theater Treffen Übel Ufer Unternehmen Verbrechen Verfahren Vergnügen Verhalten "
-        "Vermögen Versprechen Viertel Vorhaben Wasser Wesen Wetter Wunder Zeichen Zimmer",
+        "Finale Gebäude Gebirge Gemälde Gemüse Getreide Gewebe Gewitter Gitter Kabel Kaninchen "
+        "Kapitel Kissen Lager Laster Leben Leder Leiden Mädchen Märchen Messer Mittel Möbel "
+        "Muster Opfer Orchester Päckchen Pflaster Pulver Rätsel Register Ruder Schreiben Segel "
+        "Semester Silber Steuer Theater Treffen Übel Ufer Unternehmen Verbrechen Verfahren "
+        "Vergnügen Verhalten Vermögen Versprechen Viertel Vorhaben Wasser Wesen Wetter Wunder "
+        "Zeichen Zimmer",
     ),
     ("n", '"-', "Kloster"),
     (
         "n",
         "e",
-        "Adjektiv Alphabet Angebot Archiv Argument Attribut Beil Bein Beispiel Benzin Boot Brot "
-        "Ding Dokument Element Exemplar Experiment Fahrzeug Fell Fest Flugzeug Format Formular "
-        "Fundament Gas Gebäck Gebet Gebiet Gebot Gedicht Gefühl Gehirn Gelenk Gerät Geräusch "
-        "Gericht Gerücht Geschäft Geschenk Geschoss Gesetz Gespräch Getränk Gewehr Gewicht Gift "
-        "Haar Heer Heft Honorar Institut Instrument Inventar Jahr Joch Kabinett Kamel Klavier "
-        "Konzert Kreuz Lineal Lob Lokal Los Magazin Maß Medikament Meer Metall Mikrofon Modell "
-        "Moor Motiv Netz Objekt Öhr Öl Original Paar Paket Papier Parlament Pferd Pfund Plakat "
-        "Problem Produkt Programm Projekt Protokoll Pult Quadrat Recht Regal Reich Resultat Rohr "
-        "Roß Salz Schaf Schicksal Schiff Schilf Schwein Segment Seil Sekret Sekretariat Seminar "
-        "Signal Spiel Spielzeug Stück Symbol System Talent Telefon Testament Tier Tor Turnier "
-        "Urteil Ventil Verbot Verdeck Visier Vitamin Vlies Werk Werkzeug Wrack Zelt Zeug Ziel "
-        "Zitat",
+        "Abitur Adjektiv Alphabet Angebot Archiv Argument Attribut Beil Bein Beispiel Benzin Boot "
+        "Brot Ding Dokument Element Exemplar Experiment Fahrzeug Fell Fest Flugzeug Format "
+        "Formular Fundament Gas Gebäck Gebet Gebiet Gebot Gedicht Gefühl Gegenteil Gehirn Gelenk "
+        "Gerät Geräusch Gericht Gerücht Geschäft Geschenk Geschoss Gesetz Gespräch Getränk Gewehr "
+        "Gewicht Gift Haar Heer Heft Honorar Institut Instrument Inventar Jahr Joch Kabinett "
+        "Kamel Klavier Konzert Kreuz Lineal Lob Lokal Los Magazin Maß Medikament Meer Metall "
+        "Mikrofon Modell Moor Motiv Netz Objekt Öhr Öl Original Paar Paket Papier Parlament Pferd "
+        "Pfund Plakat Problem Produkt Programm Projekt Protokoll Pult Quadrat Recht Regal Reich "
+        "Resultat Rohr Roß Salz Schaf Schicksal Schiff Schilf Schwein Segment Seil Sekret "
+        "Sekretariat Seminar Signal Spiel Spielzeug Stück Symbol System Talent Telefon Testament "
+        "Tier Tor Turnier Urteil Ventil Verbot Verdeck Visier Vitamin Vlies Werk Werkzeug Wrack "
+        "Zelt Zeug Ziel Zitat",
     ),
+    ("f", "se", "Erkenntnis Erlaubnis Finsternis Kenntnis Wildnis"),
     (
         "n",
         "se",
@@ -202,9 +205,9 @@ _TABLE: Final[tuple[tuple[Gender, str, str], ...]] = (
         "n",
         "s",
         "Auto Baby Backup Bonbon Budget Büro Café Camp Deck Design Echo Event Festival Foto Handy "
-        "Hobby Hotel Image Internet Interview Kilo Kino Komma Level Meeting Menü Motto Plugin "
-        "Pony Radio Restaurant Risotto Sofa Steak Studio Tablet Taxi Team Ticket Tool Update "
-        "Video",
+        "Hobby Hotel Image Internet Interview Kilo Kino Komma Level Meeting Menü Militär Motto "
+        "Plugin Pony Radio Regime Restaurant Risotto Sofa Steak Studio Tablet Taxi Team Ticket "
+        "Tool Update Video",
     ),
 )
 _IRREGULAR: Final[dict[Gender, str]] = {
@@ -301,5 +304,5 @@ def ends_compound(word: str, start: int) -> bool:
     return start >= 3 and len(end) >= (3 if start > 3 else 4) and end not in _NO_ENDS
 
 
-_NO_ENDS: Final = frozenset({"art", "not", "ehe", "app", "bar", "rat", "see", "ton", "tor"})
+_NO_ENDS: Final = frozenset({"pole", "art", "not", "ehe", "app", "bar", "rat", "see", "ton", "tor"})
 """So many other words end by chance that these are not taken for the end of a compound."""
