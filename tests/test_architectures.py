@@ -137,7 +137,7 @@ def test_alignment_is_there_where_attention_is(
     outcome = fit(config, prepared, tmp_path / "run", quiet=True)
     assert outcome.model is not None
     translator = dragoman.load(outcome.model)
-    found = translator.translate("the old dog", min_length=3, align=True)
+    found = translator.translate("the old dog", min_length=3, align=True, raw=True)
     assert bool(found.alignment) == (name not in WITHOUT_ATTENTION)
     asked = command("translate", outcome.model, "--json", "--align", stdin=b"the old dog\n")
     if name in WITHOUT_ATTENTION:

@@ -96,7 +96,7 @@ CORPORA: dict[str, tuple[Callable[[Path, Path], None], str]] = {
     "missing": (_missing, "{en}: no such file"),
     "a directory": (_directory, "{en}: is a directory; give a text file"),
     "of different lengths": (_unequal, "{en} has 300 lines and {de} has 301; they must be aligned"),
-    "not UTF-8": (_latin, "{de}, line 7: byte 0xF6 (column 4) is not UTF-8; save the file as"),
+    "not UTF-8": (_latin, "{de}, line 7: byte 0xF6 (column 4) is not UTF-8; save the text as"),
     "with a NUL": (_nul, "{en}, line 9: a NUL byte (column 5), which text never has; remove it"),
     "empty": (_empty, "there is no text to learn the pieces from; every line is empty"),
     "blank": (_blank, "there is no text to learn the pieces from; every line is empty"),

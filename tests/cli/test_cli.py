@@ -286,7 +286,7 @@ def test_no_command_at_all_gives_help(command: Command) -> None:
         ("translate x --beam many", "dragoman: invalid value for '--beam': "),
         ("train a b --set training.step=5", "dragoman: --set: there is no setting 'training.step'"),
         ("train a b --preset smal", "dragoman: there is no preset 'smal'; did you mean 'small'?\n"),
-        ("train", "dragoman: nothing to train on; name two aligned files, as in: dragoman train "),
+        ("train", "dragoman: nothing to train on; give two aligned files, as in: dragoman train "),
         ("train a b --resume c", "dragoman: --resume RUN takes only --set, --steps and --epochs; "),
         (
             "evaluate m",
@@ -579,14 +579,15 @@ def test_n_best_names_the_line_of_each(
 @pytest.mark.slow
 def test_sampling_obeys_its_seed_and_options(trained: Path, command: Command) -> None:
     def draw(*options: object) -> list[str]:
-        text = good(command("translate", trained, "--sample", 3, *options, stdin=b"red cat\n"))
+        command_line = ["translate", trained, "--sample", 3, "--raw", *options]
+        text = good(command(*command_line, stdin=b"red cat\n"))
         return [line.split("\t")[2] for line in text.splitlines()]
 
     first = draw("--seed", 5)
     assert len(first) == 3
     assert draw("--seed", 5) == first
     assert draw("--seed", 6) != first
-    greedy = good(command("translate", trained, "--beam", 1, stdin=b"red cat\n"))
+    greedy = good(command("translate", trained, "--beam", 1, "--raw", stdin=b"red cat\n"))
     assert [f"{text}\n" for text in draw("--top-k", 1)] == [greedy] * 3
 
 
@@ -622,7 +623,7 @@ def test_a_model_is_evaluated(
     assert re.search(r"^TER\|.* = \d+\.\d\d$", text, re.M)
     assert re.search(r"^perplexity = \d+\.\d+ a piece", text, re.M)
     written = (tmp_path / "found.de").read_text(encoding="utf-8")
-    assert written == good(command("translate", trained, dev[0]))
+    assert written == good(command("translate", trained, "--raw", dev[0]))
     table = json.loads(good(command("evaluate", trained, *options, "--json", "--lowercase")))
     assert "case:lc" in json.dumps(table)
     assert table["perplexity"]

@@ -91,7 +91,7 @@ def test_transformers_generates_our_text_from_text(norm: str, make: Make, tmp_pa
         for text in TEXTS:
             limit = len(loaded.tokenizer.encode(text)) + loaded.config.search.max_extra
             ids = model.generate(**tokenizer(text, return_tensors="pt"), max_length=limit + 2)
-            ours = Translator(loaded).translate(text, align=False).text
+            ours = Translator(loaded).translate(text, raw=True).text
             assert tokenizer.decode(ids[0], skip_special_tokens=True) == ours
     assert model.config.decoder_start_token_id == model.generation_config.bos_token_id == BOS
 
@@ -177,7 +177,7 @@ def test_the_loop_on_the_onnx_page_works_as_printed(make: Make, tmp_path: Path) 
         check=True,
         timeout=60,
     )
-    ours = Translator(loaded).translate(TEXTS[0], align=False).text
+    ours = Translator(loaded).translate(TEXTS[0], raw=True).text
     assert ran.stdout.rstrip("\n") == ours
 
     # The gate is no formality: a model that differs in one vector is another model.
@@ -200,5 +200,5 @@ def test_the_lines_on_the_ctranslate2_page_work_as_printed(make: Make, tmp_path:
     ran = subprocess.run(
         [sys.executable, "-c", lines], capture_output=True, text=True, check=True, timeout=60
     )
-    ours = Translator(loaded).translate(TEXTS[0], align=False).text
+    ours = Translator(loaded).translate(TEXTS[0], raw=True).text
     assert ran.stdout.rstrip("\n") == ours

@@ -107,10 +107,10 @@ def test_a_short_request_does_not_wait_for_a_long_one(
     seen = slowly(monkeypatch, 0.005)
     with ThreadPoolExecutor(2) as pool:
         many = [" ".join([text] * 3) for text in SENTENCES * 5]
-        long = pool.submit(run, service, many, beam=4, max_extra=0)
+        long = pool.submit(run, service, many, beam=4, max_extra=0, raw=True)
         wait_for(lambda: bool(seen) and max(seen) >= 24)
         before = len(seen)
-        run(service, ["the dog"], beam=4, max_extra=0)
+        run(service, ["the dog"], beam=4, max_extra=0, raw=True)
         assert len(seen) - before <= 8, "it joined at the next step, and is short"
         assert not long.done()
         long.result()
@@ -191,17 +191,18 @@ def test_a_worker_that_fails_answers_and_goes_on(
     monkeypatch.setattr(
         BatchedEngine, "start_batch", lambda *args: made.append(args) or start_batch(*args)
     )
-    want = run(service, SENTENCES[:3])
+    want = run(service, SENTENCES[:3], raw=True)
 
     def fail(self: ContinuousBatch) -> Any:
         raise error
 
     with monkeypatch.context() as patch:
         patch.setattr(ContinuousBatch, "step", fail)
-        answer = service.post("/translate", {"q": "the dog", "source": "en", "target": "de"})
+        body = {"text": "the dog", "source": "en", "target": "de", "raw": True}
+        answer = service.post("/v1/translate", body)
         assert answer.status_code == status
         assert "error" in answer.json()
-    assert run(service, SENTENCES[:3]) == want
+    assert run(service, SENTENCES[:3], raw=True) == want
     assert len(made) == 2, "what the failure left half-written is not used again"
     assert b"dragoman_worker_failures_total 1.0" in service.inner.metrics.render()
     assert service.client.get("/health").status_code == 200

@@ -142,7 +142,7 @@ def test_what_cannot_be_stopped_is_answered_before_the_end_all_the_same(
     service = served(precision="float32", deadline=500, drain_seconds=0.2)
     begun, release = threading.Event(), threading.Event()
 
-    def wait(texts: list[str]) -> list[str]:
+    def wait(texts: list[str], **options: Any) -> list[str]:
         begun.set()
         release.wait(20)
         return []

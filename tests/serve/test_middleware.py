@@ -67,7 +67,7 @@ def test_an_error_is_logged_without_its_words(
 ) -> None:
     service = served(precision="float32")
 
-    def fail(texts: list[str]) -> Any:
+    def fail(texts: list[str], **options: Any) -> Any:
         raise KeyError(texts[0])
 
     monkeypatch.setattr(service.inner.registry.models[0].translator, "translate", fail)

@@ -162,38 +162,42 @@ class TranslationPipeline:
         found: Sequence[list[Hypothesis]],
         settings: DecodingSettings,
     ) -> dict[int, Repair]:
-        """Search segments again whose translations are empty, loop or are far too short or long."""
+        """Search segments again whose translations are empty, loop or are far too short or long.
+
+        What must be said is said as it was asked for; such segments are left alone.
+        """
         if not settings.checked or settings.sampling is not None:
             return {}
+        checked = [i for i, one in enumerate(segments) if not one.constrained]
+        texts = [segments[i].text for i in checked]
 
         def search_again(numbers: Sequence[int], options: SearchOptions) -> list[list[Hypothesis]]:
-            asked = replace(settings, search=options)
-            return self._search([segments[i] for i in numbers], [ids[i] for i in numbers], asked)
+            asked = [checked[number] for number in numbers]
+            some, changed = [segments[i] for i in asked], replace(settings, search=options)
+            return self._search(some, [ids[i] for i in asked], changed)
 
         def divide(number: int, pieces: int) -> list[str]:
-            if segments[number].constrained:
-                return []
             longest = self._tokenizer.longest_piece
-            [(texts, _)] = split_lines([segments[number].text], self.count_pieces, pieces, longest)
-            return texts
+            [(parts, _)] = split_lines([texts[number]], self.count_pieces, pieces, longest)
+            return parts
 
         def search_parts(
             sources: Sequence[Sequence[int]], options: SearchOptions
         ) -> list[list[Hypothesis]]:
-            free = replace(segments[0], prefix="", must=(), must_not=())
-            return self._search([free] * len(sources), sources, replace(settings, search=options))
+            some = [segments[checked[0]]] * len(sources)
+            return self._search(some, sources, replace(settings, search=options))
 
         repairs, _ = repair(
-            ids,
-            [one.text for one in segments],
-            found,
-            [self._tokenizer.decode(row[0].ids) for row in found],
+            [ids[i] for i in checked],
+            texts,
+            [found[i] for i in checked],
+            [self._tokenizer.decode(found[i][0].ids) for i in checked],
             settings.search,
             search_again,
             self._tokenizer.decode,
             DivideSource(divide, self._tokenizer.encode_batch, search_parts),
         )
-        return repairs
+        return {checked[number]: one for number, one in repairs.items()}
 
     def _align(
         self,

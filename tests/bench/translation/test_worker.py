@@ -53,7 +53,7 @@ def start(worker: Worker, name: str, path: Path, **changes: Any) -> dict[str, An
 
 def ours(loaded: LoadedModel, beam: int = 1, **options: Any) -> list[str]:
     translator = load(loaded.path, device="cpu", precision="float32")
-    found = translator.translate(TEXTS, beam=beam, align=False, **options)
+    found = translator.translate(TEXTS, beam=beam, raw=True, **options)
     return [one.text for one in found]
 
 

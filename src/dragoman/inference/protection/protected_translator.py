@@ -303,9 +303,12 @@ class _Restoration:
         self.failed_items: set[int] = set()
         self.missing_symbols: list[int] = []
         self.lost: list[NumberToken] = []
-        damage = unknown.find_damage(self._output, plan.text + plan.request.prefix)
+        wanted = "".join((plan.text, plan.request.prefix, *plan.request.must))
+        damage = unknown.find_damage(self._output, wanted)
         self.damaged = bool(damage)
-        self._edits += [Edit(start, end, "") for start, end in damage]
+        # What must be there must be whole words.
+        gap = " " if plan.request.must else ""
+        self._edits += [Edit(start, end, gap) for start, end in damage]
         self._restore_stand_ins()
         self._restore_copies()
         self._check_numbers()
