@@ -207,9 +207,7 @@ def test_any_text_is_translated_line_by_line(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("character", [" ", "\x01", "\t"], ids=ascii)
-def test_ten_megabytes_of_nothing_come_back_as_they_are(
-    character: str, quick: Translator
-) -> None:
+def test_ten_megabytes_of_nothing_come_back_as_they_are(character: str, quick: Translator) -> None:
     line = character * 10_000_000
     assert quick.translate(["dog", line])[1].text == line
     assert quick.translate(line, raw=True).text == ""
