@@ -24,7 +24,7 @@ from dragoman.inference.engine import DEFAULT_WINDOW, Engine
 from dragoman.model_directory import LoadedModel, load_model, open_model
 from dragoman.models.supported_settings import unsupported
 from dragoman.system.cores import available_cores
-from dragoman.system.memory import keep_freed_memory
+from dragoman.system.malloc import keep_freed_memory
 from dragoman.text.tokenizer import Tokenizer
 
 if TYPE_CHECKING:

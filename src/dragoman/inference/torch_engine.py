@@ -43,7 +43,7 @@ from dragoman.search import (
 from dragoman.search.batching import SearchBatch, length_sorted_batches, search_in_batches
 from dragoman.search.constraints.phrases import PhraseCompiler, PhraseConstraint, PhraseRequirements
 from dragoman.search.options import longest_output
-from dragoman.system.memory import keep_freed_memory
+from dragoman.system.malloc import keep_freed_memory
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.word_boundaries import contains_phrase
 

@@ -19,7 +19,7 @@ from starlette.responses import JSONResponse
 
 from dragoman.errors import ConfigError, DataError, DragomanError
 from dragoman.inference.documents.formats import DocumentTooLargeError
-from dragoman.system.memory import is_out_of_memory
+from dragoman.system.out_of_memory import is_out_of_memory
 
 log = logging.getLogger("dragoman.serve")
 

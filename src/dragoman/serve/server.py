@@ -17,7 +17,7 @@ from dragoman.serve.errors import log
 from dragoman.serve.middleware import JsonFormatter
 from dragoman.serve.service import TranslationService
 from dragoman.serve.settings import Settings
-from dragoman.system.memory import share_freed_memory
+from dragoman.system.malloc import share_freed_memory
 
 
 def serve(settings: Settings) -> None:

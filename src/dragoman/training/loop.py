@@ -27,7 +27,7 @@ from dragoman.models import Model, build
 from dragoman.models.weights import get_weights, set_weights
 from dragoman.system.atomic_files import atomic_write, remove_leftovers
 from dragoman.system.cores import available_cores
-from dragoman.system.memory import keep_freed_memory
+from dragoman.system.malloc import keep_freed_memory
 from dragoman.system.signals import SIGNALS, SignalCatcher
 from dragoman.text.subword_sampling import SubwordSampler
 from dragoman.training.checkpoints.averaging import average_weights

@@ -37,7 +37,7 @@ from dragoman.config import Config
 from dragoman.data.batching.batches import Batch
 from dragoman.errors import ConfigError, TrainingError
 from dragoman.system.atomic_files import atomic_write
-from dragoman.system.memory import is_out_of_memory
+from dragoman.system.out_of_memory import is_out_of_memory
 from dragoman.training.distributed.ranks import Ranks
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from dragoman.search import SearchOptions, greedy_search
 from dragoman.search.batching import search_in_batches
 from dragoman.search.constraints.tree_grammar import tree_constraints
 from dragoman.system.atomic_files import atomic_write
-from dragoman.system.memory import is_out_of_memory
+from dragoman.system.out_of_memory import is_out_of_memory
 from dragoman.training.loss import Criterion, TensorBatch
 from dragoman.trees.bracketing import parse_tree
 from dragoman.trees.evalb import PREDICTED_TAGS, score_trees

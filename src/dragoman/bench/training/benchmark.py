@@ -28,7 +28,7 @@ from dragoman.bench.training.timing import (
 from dragoman.config import Config
 from dragoman.data.batching.batches import Batch
 from dragoman.errors import first_line
-from dragoman.system.memory import keep_freed_memory
+from dragoman.system.malloc import keep_freed_memory
 from dragoman.training.distributed.ranks import describe_device, pick_device
 from dragoman.training.precision import deterministic_algorithms, uses_bf16
 

@@ -38,7 +38,7 @@ from dragoman.bench.training.timing import BenchmarkCase, time_in_turns
 from dragoman.errors import ConfigError, DragomanError
 from dragoman.paper.table1.layers import DILATED, LAYERS, SELF_ATTENTION, Layer, build_layer
 from dragoman.paper.table1.results import OperationCount, PassTime, PathLength, Table1
-from dragoman.system.memory import is_out_of_memory
+from dragoman.system.out_of_memory import is_out_of_memory
 from dragoman.training.distributed.ranks import describe_device
 
 LENGTHS: Final = (16, 32, 64, 128, 256, 512, 1024, 2048, 4096)

@@ -57,7 +57,7 @@ from dragoman.paper.table2.models import (
 from dragoman.paper.table2.results import VALIDATION, Budget, Row, Table2, describe_size
 from dragoman.phrasebook import generate
 from dragoman.system.atomic_files import atomic_write
-from dragoman.system.memory import keep_freed_memory
+from dragoman.system.malloc import keep_freed_memory
 from dragoman.training.distributed.ranks import describe_device, pick_device
 from dragoman.training.precision import deterministic_algorithms
 

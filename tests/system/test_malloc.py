@@ -1,4 +1,4 @@
-"""What counts as out of memory, and what the C library is told about memory."""
+"""What the C library is told about freed memory."""
 
 from __future__ import annotations
 
@@ -8,14 +8,11 @@ import subprocess
 import sys
 
 import pytest
-import torch
-
-from dragoman.system.memory import is_out_of_memory
 
 ARENAS = """
 import ctypes, sys, threading
 from pathlib import Path
-from dragoman.system.memory import share_freed_memory
+from dragoman.system.malloc import share_freed_memory
 
 if sys.argv[1] == "shared":
     share_freed_memory()
@@ -39,7 +36,7 @@ print(sum(begin % (64 << 20) == 0 for begin in begins))
 
 LARGE = """
 import ctypes, sys
-from dragoman.system.memory import share_freed_memory
+from dragoman.system.malloc import share_freed_memory
 
 class Information(ctypes.Structure):
     _fields_ = [(name, ctypes.c_size_t) for name in "arena ordblks smblks hblks hblkhd".split()]
@@ -57,40 +54,6 @@ kept = library.malloc(2 << 20)
 print(library.mallinfo2().hblks - before)
 """
 """Whether a large block, after a larger one was freed, is the system's own when it is freed."""
-
-
-@pytest.mark.parametrize(
-    "error",
-    [
-        MemoryError(),
-        torch.OutOfMemoryError("no memory left"),
-        RuntimeError("CUDA out of memory. Tried to allocate 2.00 GiB."),
-        RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"),
-        RuntimeError("[enforce fail at alloc] DefaultCPUAllocator: can't allocate memory"),
-    ],
-)
-def test_every_way_to_run_out_of_memory_is_known(error: Exception) -> None:
-    assert is_out_of_memory(error)
-
-
-@pytest.mark.parametrize(
-    "error",
-    [
-        RuntimeError("CUDA error: device-side assert triggered"),
-        ValueError("DefaultCPUAllocator: can't allocate memory"),
-        OSError("No space left on device"),
-    ],
-)
-def test_other_errors_are_not_taken_for_it(error: Exception) -> None:
-    assert not is_out_of_memory(error)
-
-
-def test_running_out_of_memory_is_known_without_torch() -> None:
-    script = (
-        "import sys; from dragoman.system.memory import is_out_of_memory as out; "
-        "assert out(MemoryError()) and not out(ValueError()) and 'torch' not in sys.modules"
-    )
-    subprocess.run([sys.executable, "-c", script], check=True)
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another C library")

@@ -1,26 +1,11 @@
-"""What counts as out of memory, and how the C library deals with freed memory."""
+"""The C library is told here what to do with memory that has been freed."""
 
 from __future__ import annotations
 
 import ctypes
-import sys
-from typing import Any, Final
+from typing import Any
 
-_OUT_OF_MEMORY: Final = (
-    "out of memory",  # CUDA
-    "CUBLAS_STATUS_ALLOC_FAILED",
-    "DefaultCPUAllocator: can't allocate memory",
-)
-"""What RuntimeErrors of PyTorch say when a device, or the host, has no memory left."""
 _TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8  # names of malloc.h
-
-
-def is_out_of_memory(error: BaseException) -> bool:
-    """Return whether this error says that the device, or the host, has no memory left."""
-    torch_error = getattr(sys.modules.get("torch"), "OutOfMemoryError", ())  # needs no torch
-    if isinstance(error, (MemoryError, torch_error)):
-        return True
-    return isinstance(error, RuntimeError) and any(text in str(error) for text in _OUT_OF_MEMORY)
 
 
 def keep_freed_memory() -> None:
