@@ -498,7 +498,7 @@ def _parse_value(text: str) -> Any:
 def _suggest(name: str, known: typing.Iterable[str]) -> str:
     known = list(known)
     close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-    return f"; did you mean '{close[0]}'?" if close else f"; there are: {', '.join(known)}"
+    return f"; did you mean '{close[0]}'?" if close else f"; choose from: {', '.join(known)}"
 
 
 def _replace(settings: Any, section: str, table: dict[str, Any], where: str) -> Any:
@@ -531,7 +531,7 @@ def _coerce(value: Any, hint: Any, where: str) -> Any:
         choices = [str(choice) for choice in typing.get_args(hint)]
         if value in typing.get_args(hint):
             return value
-        raise ConfigError(f"{where} = {value!r} is not a choice{_suggest(str(value), choices)}")
+        raise ConfigError(f"{where} = {value!r} is not allowed{_suggest(str(value), choices)}")
     if origin is tuple:
         if isinstance(value, (list, tuple)) and all(isinstance(item, str) for item in value):
             return tuple(value)

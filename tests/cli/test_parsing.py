@@ -474,7 +474,7 @@ def test_info_tells_of_a_parser(run: Path, command: Command) -> None:
         ("parse RUN --beam 0", "search.beam = 0 is too small; the minimum is 1"),
         ("parse RUN --with NO", "NO: no such model"),
         ("train NO --task parsing --out OUT", "NO: no such file"),
-        ("train TREES --task parsin --out OUT", "--task: data.task = 'parsin' is not a choice"),
+        ("train TREES --task parsin --out OUT", "--task: data.task = 'parsin' is not allowed"),
         ("train EMPTY --task parsing --out OUT", "there are no trees to take actions from; give"),
         ("train BROKEN --task parsing --out OUT", "there are no trees to take actions from; give"),
         ("train TREES --task parsing --valid NO --out OUT", "NO: no such file"),

@@ -247,7 +247,7 @@ def test_a_directory_keeps_its_structure_and_is_done_once(
         (["docs", "--out", "docs"], "would be overwritten"),
         (["docs", "--out", "docs/a.md"], "is a file"),
         (["docs/a.md", "--json"], "documents are translated to documents"),
-        (["docs/a.md", "docs/x.png"], "no document that can be translated"),
+        (["docs/a.md", "docs/x.png"], "cannot be translated; use one of"),
     ],
 )
 def test_what_makes_no_sense_is_refused(

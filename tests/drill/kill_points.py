@@ -17,7 +17,7 @@ from typing import Any
 
 from dragoman.models import weights
 from dragoman.system import atomic_files
-from dragoman.training import loop, metrics, optimizers, validation
+from dragoman.training import loop, metrics_log, optimizers, validation
 from dragoman.training.checkpoints import checkpoint, writer
 
 Action = Callable[..., Any]
@@ -146,8 +146,10 @@ KILL_POINTS = {
     "after a validation": KillPoint(loop, "validate", after, 4),
     "half the best model is written": KillPoint(weights, "write_tensors", half_a_file, 2),
     "the best model has its name": KillPoint(atomic_files, "replace_directory", after, 2),
-    "half a line of metrics is written": KillPoint(metrics.MetricsWriter, "write", half_a_line, 30),
-    "between two lines of metrics": KillPoint(metrics.MetricsWriter, "write", after, 30),
+    "half a line of metrics is written": KillPoint(
+        metrics_log.MetricsWriter, "write", half_a_line, 30
+    ),
+    "between two lines of metrics": KillPoint(metrics_log.MetricsWriter, "write", after, 30),
     "before Adam": KillPoint(optimizers.Adam, "step", before, 25),
     "after Adam": KillPoint(optimizers.Adam, "step", after, 25),
     "before the state is restored": KillPoint(checkpoint.Checkpoint, "load_into", before, 1),

@@ -119,7 +119,7 @@ def test_scores_are_a_line_each_and_those_of_the_translator(
     assert text[2].split("\t")[1].split()[::2] == list(expected[2].tokens)
     target.write_bytes(b"one\n")
     assert refusal(command("score", trained, *pairs)) == (
-        f"{source} has 3 lines and {target} has 1; line n of each must belong together"
+        f"{source} has 3 lines and {target} has 1; they must correspond line by line"
     )
 
 

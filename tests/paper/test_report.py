@@ -119,12 +119,12 @@ def test_parameters_of_table_3_need_no_data(command: Command) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["table2", "--model", "Elman"], "--model Elman: no such row; there are: feed-forward, "),
+        (["table2", "--model", "Elman"], "--model Elman: no such row; choose from: feed-forward, "),
         (["table2", "--data", "nowhere"], "nowhere"),
         (["table3", "--data", "nowhere"], "nowhere"),
         (
             ["table3", "--data", "nowhere", "--row", "F"],
-            "row F: not one of Table 3's; there are: b",
+            "row F: not one of Table 3's; choose from: b",
         ),
         (["figures", "nowhere"], "nowhere"),
         (["figures", "--word", "its"], "give --sentence, too"),

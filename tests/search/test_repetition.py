@@ -21,7 +21,7 @@ from dragoman.search import (
     sample,
     search,
 )
-from dragoman.search.repetition import repeating_pieces
+from dragoman.search.repeated_ngrams import repeating_pieces
 from dragoman.text.special_tokens import BOS, EOS, PAD
 
 from .toy_model import FIRST, Toy, exhaustive, sources

@@ -196,7 +196,7 @@ def test_comments_stand_between_trees_only():
         (["(S (NP (NN a)", ""], "line 1, column 1: this bracket and 1 in it are still open"),
         (["(NN"], "line 1, column 1: this bracket is still open"),
         (["(NN dog"], "line 1, column 1: this bracket is still open"),
-        (["(NN a))"], "line 1, column 7: a closing bracket too many; remove it"),
+        (["(NN a))"], "line 1, column 7: one closing bracket too many; remove it"),
         (["(S (NN a) (VB ))"], r"line 1, column 15: \(VB\) holds neither a word nor const"),
         (["(S", "", "  )"], r"line 3, column 3: \(S\) holds neither"),
         (["(S ( ))"], "line 1, column 6: an empty bracket; remove it"),

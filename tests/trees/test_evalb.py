@@ -438,7 +438,10 @@ def test_every_parameter_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("LABELED 1\nQUOTE_LABEL ``", "mine.prm:2: there is no 'QUOTE_LABEL' here; there are: DEL"),
+        (
+            "LABELED 1\nQUOTE_LABEL ``",
+            "mine.prm:2: 'QUOTE_LABEL' is not a parameter; choose from: DEL",
+        ),
         ("EQ_LABEL A", "mine.prm:1: EQ_LABEL cannot be 'A'"),
         ("EQ_LABEL A B C", "mine.prm:1: EQ_LABEL cannot be 'A B C'"),
         ("DELETE_LABEL", "mine.prm:1: DELETE_LABEL cannot be ''"),

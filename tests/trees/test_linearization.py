@@ -157,7 +157,7 @@ def test_what_is_no_tree_over_one_word_is_refused(name: str, actions: str) -> No
     ],
 )
 def test_an_action_of_no_kind_is_refused(name: str, action: str) -> None:
-    with pytest.raises(DataError, match=f"is no action of the order {name}"):
+    with pytest.raises(DataError, match=f"is not an action of the order {name}"):
         get_linearisation(name).decode([action], ["the"])
 
 
@@ -196,7 +196,7 @@ def test_actions_are_ids_from_the_first_on_and_unknown_ones_are_reported(name: s
     new = order.encode(Node("S", (Leaf("FW", "hund"),) * 3))
     assert actions.ids(new, first=50).count(UNK) == 3
     assert actions.unknown([new, new]) == {"_FW": 6}
-    with pytest.raises(DataError, match="id 49 is no action"):
+    with pytest.raises(DataError, match="id 49 is not an action"):
         actions.sequence([49], first=50)
 
 

@@ -92,7 +92,7 @@ def test_targets_have_the_first_ids_and_sources_have_none_of_them(order: str) ->
 def test_a_label_of_another_treebank_is_unknown() -> None:
     (ids,) = learned().encode_targets(["(S (NP (DT the) (NN dog)) (NEW (VBZ barks)))"])
     assert ids.count(UNK) == 1
-    with pytest.raises(DataError, match=rf"id {UNK} is no action"):
+    with pytest.raises(DataError, match=rf"id {UNK} is not an action"):
         learned().tree(ids, ["the", "dog", "barks"])
 
 

@@ -116,7 +116,7 @@ def _select_models(names: list[str]) -> Any:
     known = [one.name for one in COMPARED_MODELS]
     for name in names:
         if name not in known:
-            raise ConfigError(f"--model {name}: no such row; there are: {', '.join(known)}")
+            raise ConfigError(f"--model {name}: no such row; choose from: {', '.join(known)}")
     return [one for one in COMPARED_MODELS if not names or one.name in (*names, known[-1])]
 
 

@@ -82,7 +82,7 @@ class _LanguageIdentifier:
             if language not in known:
                 raise ConfigError(
                     f"data.identify_languages: '{language}' is not a language that can be "
-                    f"identified; there are: {', '.join(sorted(known))}"
+                    f"identified; choose from: {', '.join(sorted(known))}"
                 )
 
     def may_be(self, text: str, language: str) -> bool:

@@ -96,7 +96,7 @@ def make_metrics(
             asian = ter_counts_characters(language)
             made[name] = TER(normalized=asian, asian_support=asian)
         else:
-            raise ConfigError(f"there is no metric '{name}'; there are: {', '.join(METRICS)}")
+            raise ConfigError(f"there is no metric '{name}'; choose from: {', '.join(METRICS)}")
     return made
 
 
@@ -105,6 +105,6 @@ def check_counts(texts: dict[str, Sequence[str]]) -> None:
     counts = {name: len(lines) for name, lines in texts.items()}
     if len(set(counts.values())) > 1:
         found = " but ".join(f"{count} {name}" for name, count in counts.items())
-        raise DataError(f"there are {found}; line n of each must belong together")
+        raise DataError(f"there are {found}; they must correspond line by line")
     if not all(counts.values()):
         raise DataError("there is nothing to score: the files have no lines")

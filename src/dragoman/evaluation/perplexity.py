@@ -60,7 +60,7 @@ def perplexity(
     if len(source) != len(target):
         raise DataError(
             f"there are {len(source)} source but {len(target)} target sentences; "
-            "line n of each must belong together"
+            "they must correspond line by line"
         )
     if not source:
         raise DataError("there is nothing to measure: the files have no lines")

@@ -70,11 +70,15 @@ class Calibration:
         except FileNotFoundError:
             return None
         except (OSError, ValueError, KeyError, TypeError):
-            raise ModelError(f"{path}: no calibration; run dragoman calibrate again") from None
+            raise ModelError(
+                f"{path}: not a calibration file; run dragoman calibrate again"
+            ) from None
         if (len(words), len(sentences)) != (WORD_FEATURES, SENTENCE_FEATURES) or not all(
             map(math.isfinite, (*words, *sentences))
         ):
-            raise ModelError(f"{path}: of another version; run dragoman calibrate again")
+            raise ModelError(
+                f"{path}: written by another version of Dragoman; run dragoman calibrate again"
+            )
         return cls(words, sentences, int(table.get("sentence_count", 0)))
 
     def apply(self, found: Translation) -> Translation:

@@ -37,8 +37,8 @@ def score_pairs(
     """
     if len(sources) != len(targets):
         raise DataError(
-            f"there are {len(sources)} source but {len(targets)} target lines; line n of each "
-            "must belong together"
+            f"there are {len(sources)} source but {len(targets)} target lines; they must "
+            "correspond line by line"
         )
     source = tokenizer.encode_batch(sources) if sources else []
     target = tokenizer.encode_batch(targets) if targets else []

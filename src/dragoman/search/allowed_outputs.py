@@ -12,7 +12,7 @@ from torch import Tensor
 from dragoman.errors import DataError
 from dragoman.models.api import Rows
 from dragoman.search.options import Limits, longest_output
-from dragoman.search.repetition import repeating_pieces
+from dragoman.search.repeated_ngrams import repeating_pieces
 from dragoman.text.special_tokens import BOS, EOS, PAD, UNK
 
 NEVER: Final = (PAD, BOS, UNK)

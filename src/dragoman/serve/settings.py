@@ -69,4 +69,4 @@ class Settings:
         if self.threads is not None and self.threads < 1:
             raise ConfigError(f"threads = {self.threads} is too small; the minimum is 1")
         if not 0 <= self.port < 65536:
-            raise ConfigError(f"port = {self.port} does not exist; choose one from 0 to 65535")
+            raise ConfigError(f"port = {self.port} is not a port; choose one from 0 to 65535")

@@ -30,7 +30,7 @@ def make_bleu(
     known = [known for known in BLEU.TOKENIZERS if known != "spm"]
     if name not in known:
         close = difflib.get_close_matches(name, known, n=1)
-        hint = f"did you mean '{close[0]}'?" if close else f"there are: {', '.join(known)}"
+        hint = f"did you mean '{close[0]}'?" if close else f"choose from: {', '.join(known)}"
         raise ConfigError(f"sacreBLEU has no tokeniser '{name}'; {hint}")
     try:
         # force: whoever scores tokenised text wants that, and the signature says so.

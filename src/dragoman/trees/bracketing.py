@@ -132,7 +132,7 @@ class _Reader:
 
     def _close(self, token: re.Match[str]) -> Tree:
         if not self.open:
-            raise _MalformedError(token, "a closing bracket too many; remove it")
+            raise _MalformedError(token, "one closing bracket too many; remove it")
         label, children, _, _ = self.open.pop()
         if children:
             return Node(label, tuple(children))

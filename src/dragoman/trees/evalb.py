@@ -101,7 +101,9 @@ def read_parameters(path: Path) -> EvalbParameters:
         value = "".join(rest).rstrip()
         if (form := _KEYWORDS.get(keyword)) is None:
             known = ", ".join(_KEYWORDS)
-            raise ConfigError(f"{path}:{number}: there is no '{keyword}' here; there are: {known}")
+            raise ConfigError(
+                f"{path}:{number}: '{keyword}' is not a parameter; choose from: {known}"
+            )
         if not re.fullmatch(form, value):
             raise ConfigError(f"{path}:{number}: {keyword} cannot be '{value}'")
         found[keyword].append(value)
@@ -270,7 +272,7 @@ def score_trees(
     if len(gold) != len(predicted):
         raise DataError(
             f"there are {len(gold)} gold trees but {len(predicted)} predicted ones; "
-            "line n of each must belong together"
+            "they must correspond line by line"
         )
     if not gold:
         raise DataError("there is nothing to score: there are no trees")

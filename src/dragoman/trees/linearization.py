@@ -121,7 +121,7 @@ class Linearisation(ABC):
         """Return the kind of an action, which is all that the grammar sees of it."""
         kind = _BRACKETS.get(action[:1])
         if kind is None or (kind == CLOSE and len(action) > 1):
-            raise DataError(f"{action!r} is no action of the order {self.name}")
+            raise DataError(f"{action!r} is not an action of the order {self.name}")
         return kind
 
     def longest_chain(self, kinds: Sequence[int]) -> int:
@@ -250,7 +250,7 @@ class BottomUp(Linearisation):
             return WORD
         arity = _arity(action)
         if arity == 0:
-            raise DataError(f"{action!r} is no action of the order {self.name}")
+            raise DataError(f"{action!r} is not an action of the order {self.name}")
         return arity
 
     def missing_actions(self, actions: Sequence[str]) -> list[str]:
@@ -375,7 +375,8 @@ class Actions:
         for id_ in ids:
             if not first <= id_ < first + len(self.names):
                 raise DataError(
-                    f"id {id_} is no action; these are {first} to {first + len(self.names) - 1}"
+                    f"id {id_} is not an action; actions have ids {first} to "
+                    f"{first + len(self.names) - 1}"
                 )
             found.append(self.names[id_ - first])
         return found

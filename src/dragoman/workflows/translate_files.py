@@ -161,7 +161,7 @@ def _plan_results(
             plan += _plan_directory(path, out, alone=len(inputs) == 1)
         elif _extension(path) not in MEDIA_TYPES:
             raise DataError(
-                f"{path}: no document that can be translated; there are "
+                f"{path}: cannot be translated; use one of "
                 f"{', '.join(f'.{one}' for one in sorted(MEDIA_TYPES))}"
             )
         elif out is None:

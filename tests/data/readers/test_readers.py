@@ -295,7 +295,7 @@ def test_json_text_of_several_lines_becomes_one(tmp_path):
     [
         ("{", "not a JSON object"),
         ("[1]", "not a JSON object"),
-        ('{"en": "one", "de": "eins"}', "there is: en, de"),
+        ('{"en": "one", "de": "eins"}', "the keys are: en, de"),
         ('{"source": 1, "target": "eins"}', "no text under 'source'"),
         ("[" * 100_000, "not a JSON object"),
     ],
@@ -348,7 +348,7 @@ def test_tmx_without_the_languages_is_refused_with_those_it_has(tmp_path):
     path = put(tmp_path / "memory.tmx", TMX.format(encoding="utf-8"))
     text = message(lambda: open_parallel_corpus([path], languages=("en", "fr")))
     assert text == (
-        f"{path}: none of its 3 units has both en and fr; the languages there are: en-gb, de-at, "
+        f"{path}: none of its 3 units has both en and fr; its languages are: en-gb, de-at, "
         "en, de, eng"
     )
 

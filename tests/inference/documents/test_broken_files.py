@@ -127,7 +127,7 @@ LOCKED = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(512) + "EncryptedPackage".e
         (b"%PDF-1.7\n%\xe2\xe3", "the file is a PDF, not"),
         (b"<!DOCTYPE html><p>404 not found", "the file is a web page, not"),
         (b"{\\rtf1 hello}", "the file is an RTF file, not"),
-        (b"just some text", "the file is no document"),
+        (b"just some text", "the file is not a document"),
         (OLD_WORD, "; save it as .docx"),
         (LOCKED, "the file is protected by a password"),
         (WORD[:-100], "the file is broken or cut off"),
@@ -196,8 +196,8 @@ def test_entities_are_never_expanded(kind: str, part: str) -> None:
 @pytest.mark.parametrize(
     ("part", "content", "message"),
     [
-        ("word/document.xml", b"<w:document>", "word/document.xml in the file is no well-formed"),
-        ("word/document.xml", b"", "word/document.xml in the file is no well-formed XML"),
+        ("word/document.xml", b"<w:document>", "word/document.xml in the file is not well-formed"),
+        ("word/document.xml", b"", "word/document.xml in the file is not well-formed XML"),
         ("[Content_Types].xml", b"<Types/>", "the file is a zip archive of another kind"),
     ],
 )

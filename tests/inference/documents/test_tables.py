@@ -76,13 +76,13 @@ def test_a_table_without_quotes_stays_so() -> None:
     ("extension", "text", "columns", "message"),
     [
         ("csv", "de,en\nguten Tag,good day\n", (), "2 columns hold text"),
-        ("csv", "de,en\nguten Tag,good day\n", ("fr",), "no column 'fr'; there is: de, en"),
+        ("csv", "de,en\nguten Tag,good day\n", ("fr",), "no column 'fr'; choose from: de, en"),
         ("csv", "de,en\nguten Tag,good day\n", ("3",), "no column '3'"),
         ("csv", 'id,text\n1,"never closed\n2,x\n', ("text",), "line 2: a quote"),
         ("tsv", b"\xff\xfe\x00", (), "not"),
         ("jsonl", '{"a": "one"}\n{"a": ', ("a",), "line 2: not JSON"),
         ("jsonl", '{"a": "one two", "b": "three four"}\n', (), "2 fields hold text"),
-        ("jsonl", '{"a": "one"}\n', ("b",), "no field 'b'; there is: a"),
+        ("jsonl", '{"a": "one"}\n', ("b",), "no field 'b'; choose from: a"),
     ],
 )
 def test_what_cannot_be_done_is_said_in_one_line(

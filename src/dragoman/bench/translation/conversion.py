@@ -37,7 +37,7 @@ class BenchmarkText:
         if answers is not None and len(answers) != len(lines):
             raise DataError(
                 f"{source} has {len(lines)} lines and {reference} {len(answers)}; "
-                "line n of each must belong together"
+                "they must correspond line by line"
             )
         limit = loaded.config.data.max_length
         lengths = map(len, self._tokenizer.encode_batch(lines))

@@ -367,8 +367,8 @@ class JsonLines(SingleFile):
             return _one_line(record[keys[0]]), _one_line(record[keys[1]])
         wanted = self.languages or ("source", "target")
         raise ValueError(
-            f"no text under '{wanted[0]}' and '{wanted[1]}'; there is: "
-            f"{', '.join(map(str, record)) or 'nothing'}; name the languages with --languages"
+            f"no text under '{wanted[0]}' and '{wanted[1]}'; the keys are: "
+            f"{', '.join(map(str, record)) or 'none'}; name the languages with --languages"
         )
 
     def _find_keys(self, record: dict[str, Any]) -> tuple[str, str] | None:
@@ -421,7 +421,7 @@ class Tmx(SingleFile):
             there = ", ".join(filter(None, others)) or "none"
             message = (
                 f"{self.path}: none of its {counted(number, 'unit')} has both {self.languages[0]} "
-                f"and {self.languages[1]}; the languages there are: {there}"
+                f"and {self.languages[1]}; its languages are: {there}"
             )
             handle_error(on_error, DataError(message))
 

@@ -19,7 +19,7 @@ from dragoman.inference.cpu import kernel_library
 from dragoman.inference.cpu.kv_cache import PAGE_POSITIONS, KVCache
 from dragoman.inference.cpu.shortlist import ShortlistProjection, SlotProjections
 from dragoman.search.options import Hypothesis, SearchOptions, length_penalty
-from dragoman.search.repetition import repeating_pieces
+from dragoman.search.repeated_ngrams import repeating_pieces
 from dragoman.text.special_tokens import BOS, EOS, PAD
 
 # A sentences being searched, K beams, R pieces to compute, X of them predicted after,

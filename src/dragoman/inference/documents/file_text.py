@@ -54,7 +54,7 @@ def decode_file(content: bytes, *, max_bytes: int, encoding: str = "utf-8") -> F
         raise DataError(f"the file is not {name} (byte {place}){advice}") from None
     if "\0" in text:
         place = len(text[: text.index("\0")].encode(encoding))
-        raise DataError(f"the file is no text: it has a NUL byte (byte {len(mark) + place})")
+        raise DataError(f"the file is not text: it has a NUL byte (byte {len(mark) + place})")
     return FileText(text, encoding, mark)
 
 

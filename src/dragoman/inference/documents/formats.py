@@ -103,8 +103,8 @@ def open_document(
     extension = name.rpartition(".")[2].strip().lower()
     one = _FORMATS.get(extension)
     if one is None:
-        what = f".{extension} files are not read" if extension else "the file has no extension"
-        raise DataError(f"{what}; there are {', '.join(f'.{known}' for known in EXTENSIONS)}")
+        what = f".{extension} files cannot be read" if extension else "the file has no extension"
+        raise DataError(f"{what}; use one of {', '.join(f'.{known}' for known in EXTENSIONS)}")
     for library, package in one.libraries:
         if find_spec(library) is None:
             raise ConfigError(

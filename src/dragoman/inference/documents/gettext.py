@@ -340,7 +340,7 @@ def _decode(content: bytes, max_bytes: int) -> FileText:
         "".encode(encoding)
         b"".decode(encoding)
     except (LookupError, UnicodeError):
-        raise DataError(f"the file is in {encoding}, an encoding that is not known here") from None
+        raise DataError(f"the file is in {encoding}, an encoding that is not supported") from None
     try:
         return decode_file(content, max_bytes=max_bytes, encoding=encoding)
     except UnicodeError:

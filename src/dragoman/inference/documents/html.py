@@ -618,7 +618,7 @@ def decode_page(content: bytes) -> EncodedPage:
         codecs.lookup(encoding)
         "".encode(encoding)
     except (LookupError, ValueError):
-        raise DataError(f"the page names a charset that is not known: {named}") from None
+        raise DataError(f"the page names an unknown charset: {named}") from None
     try:
         return _decode(content, encoding)
     except DataError:

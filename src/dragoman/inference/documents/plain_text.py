@@ -72,9 +72,9 @@ class MailDocument(Document):
         try:
             self._message = email.message_from_bytes(content, policy=_POLICY)
         except (MessageError, ValueError, LookupError, RecursionError):
-            raise DataError("the file is no mail that can be read") from None
+            raise DataError("the file is not an email message that can be read") from None
         if content.strip() and not self._message.keys():
-            raise DataError("there are no headers; this is no mail")
+            raise DataError("there are no headers; this is not an email message")
         self._subject, self._reply = _read_subject(self._message)
         self._bodies: list[tuple[Message, Document | PlainText]] = []
         for part in self._message.walk():

@@ -100,7 +100,7 @@ class PropertiesDocument(_StringsDocument):
             self._file = decode_file(content, max_bytes=max_bytes, encoding="latin-1")
         text = self._file.text
         if text.strip() and "=" not in text and ":" not in text and not _PROPERTY.search(text):
-            raise DataError("there is no key with a value; this is no .properties file")
+            raise DataError("no line has a key and a value; this is not a .properties file")
         self._escapes = self._file.encoding == "latin-1" or bool(
             re.search(r"\\u[0-9A-Fa-f]{4}", text)
         )

@@ -398,7 +398,7 @@ class SubRipDocument(_SubtitleDocument):
             if (match := _TIMING.fullmatch(text, start, end))
         ]
         if text.strip() and not timings:
-            raise DataError("there is no line with times; this is no file of subtitles")
+            raise DataError("no line has times; this is not a subtitle file")
         for place, (number, match) in enumerate(timings):
             last = timings[place + 1][0] if place + 1 < len(timings) else len(lines)
             if last < len(lines) and text[slice(*lines[last - 1])].strip().isdecimal():
@@ -413,7 +413,7 @@ class WebVttDocument(_SubtitleDocument):
 
     def _find_cues(self, text: str) -> Iterator[tuple[float, float, tuple[int, int]]]:
         if text.strip() and not re.match(r"WEBVTT(?:[ \t\r\n]|\Z)", text):
-            raise DataError("the file does not begin with WEBVTT; this is no WebVTT file")
+            raise DataError("the file does not begin with WEBVTT; this is not a WebVTT file")
         lines = [match.span(1) for match in _LINE.finditer(text)]
         number = 0
         while number < len(lines):

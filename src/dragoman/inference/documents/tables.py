@@ -223,7 +223,7 @@ def _find_column(wanted: str, names: Sequence[str], width: int) -> int:
     if wanted.isdecimal() and 1 <= int(wanted) <= width:
         return int(wanted) - 1
     known = list_some(names) if names else f"1 to {width}"
-    raise DataError(f"there is no column '{wanted}'; there is: {known}")
+    raise DataError(f"there is no column '{wanted}'; choose from: {known}")
 
 
 def holds_text(values: Iterable[str]) -> bool:
@@ -281,7 +281,9 @@ def _choose_fields(fields: dict[str, list[Cell]], wanted: Sequence[str]) -> list
     if wanted and ALL_COLUMNS not in wanted:
         for name in wanted:
             if fields and name not in fields:
-                raise DataError(f"there is no field '{name}'; there is: {list_some(list(fields))}")
+                raise DataError(
+                    f"there is no field '{name}'; choose from: {list_some(list(fields))}"
+                )
         return [name for name in fields if name in wanted]
     texts = [name for name, cells in fields.items() if holds_text(cell.value for cell in cells)]
     if len(texts) > 1 and not wanted:

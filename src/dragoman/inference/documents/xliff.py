@@ -57,11 +57,13 @@ class XliffDocument(Document):
         self._text = self._file.text
         self._root = parse_xml(self._text)
         if self._root.name != "xliff":
-            raise DataError(f"the root is <{self._root.name}>; this is no XLIFF file")
+            raise DataError(f"the root is <{self._root.name}>; this is not an XLIFF file")
         version = self._root.attributes.get("version", "")
         self._version_2 = version.startswith("2")
         if not self._version_2 and not version.startswith("1"):
-            raise DataError(f"XLIFF {version or 'without a version'} is not known; 1.2 and 2.0 are")
+            raise DataError(
+                f"XLIFF {version or 'without a version'} is not supported; use 1.2 or 2.0"
+            )
         self._language = options.target_language
         self._segments = list(self._find_segments(self._root, options.overwrite, True))
         self.units = [

@@ -56,7 +56,7 @@ def decode_xml(content: bytes, *, max_bytes: int) -> FileText:
     try:
         return decode_file(content, max_bytes=max_bytes, encoding=encoding)
     except LookupError:
-        raise DataError(f"the file is in {encoding}, an encoding that is not known here") from None
+        raise DataError(f"the file is in {encoding}, an encoding that is not supported") from None
 
 
 def parse_xml(text: str) -> Element:

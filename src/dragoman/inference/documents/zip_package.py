@@ -47,7 +47,7 @@ class ZipPackage:
             EOFError,
             NotImplementedError,
         ):
-            what = "broken or cut off" if content.startswith(b"PK") else "no document"
+            what = "broken or cut off" if content.startswith(b"PK") else "not a document"
             raise DataError(f"the file is {what}: {kind} cannot be read from it") from None
         if sum(entry.file_size for entry in entries) > max_bytes:
             raise DocumentTooLargeError(f"the file unpacks to more than {max_bytes} bytes")
@@ -109,7 +109,7 @@ def parse_xml(content: bytes, name: str) -> Element:
     except (etree.XMLSyntaxError, ValueError) as error:
         line = getattr(error, "lineno", None)
         place = f" (line {line})" if line else ""
-        raise DataError(f"{name} in the file is no well-formed XML{place}") from None
+        raise DataError(f"{name} in the file is not well-formed XML{place}") from None
     if root.getroottree().docinfo.internalDTD is not None and any(
         True for _ in root.iter(etree.Entity)
     ):

@@ -25,7 +25,7 @@ from dragoman.inference.gpu.weights import GpuWeights, Matrix, Norm, Stage
 from dragoman.search.allowed_outputs import penalize_repetition
 from dragoman.search.beam import stable_topk
 from dragoman.search.options import SearchOptions
-from dragoman.search.repetition import repeating_pieces
+from dragoman.search.repeated_ngrams import repeating_pieces
 from dragoman.text.special_tokens import BOS, EOS, FIRST_PIECE, PAD
 
 

@@ -21,7 +21,7 @@ from dragoman.errors import ConfigError
 from dragoman.inspection.plotting import check_format, save_figure, style
 from dragoman.models.positions import sinusoids
 from dragoman.paper.text_table import TextTable
-from dragoman.training.optimizers import learning_rate
+from dragoman.training.learning_rate import learning_rate
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

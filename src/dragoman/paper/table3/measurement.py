@@ -107,7 +107,7 @@ def _select_rows(base: Config, rows: Collection[str]) -> list[ScaledVariation]:
     known = dict.fromkeys(paper.row for paper in TABLE_3)
     for name in rows:
         if name not in known:
-            raise ConfigError(f"row {name}: not one of Table 3's; there are: {', '.join(known)}")
+            raise ConfigError(f"row {name}: not one of Table 3's; choose from: {', '.join(known)}")
     return [row for row in scale_variations(base) if not rows or row.paper.row in ("base", *rows)]
 
 

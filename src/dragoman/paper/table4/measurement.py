@@ -312,7 +312,7 @@ class EvaluatedParser:
         places = (path, path / "model", path / "best")
         found = next((place for place in places if (place / "card.json").is_file()), None)
         if found is None:
-            raise ModelError(f"{path}: no parser here; give a directory that dragoman train made")
+            raise ModelError(f"{path}: not a parser; give a directory that dragoman train made")
         self.path, self.scores, self.print_message = found, scores, print_message
         self.config = Config.load(found / "config.toml")
         if self.config.data.task != "parsing":

@@ -137,7 +137,7 @@ def tree_files(paths: Sequence[Path]) -> Iterator[Path]:
     for path in paths:
         files = [path] if path.is_file() else sorted(filter(Path.is_file, path.rglob("[!.]*")))
         if not files:
-            raise DataError(f"{path}: no file of trees; name a file, or a directory of files")
+            raise DataError(f"{path}: not a file of trees; give a file, or a directory of files")
         yield from files
 
 
