@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from dragoman.data.batching.batches import START
-from dragoman.training import optimizers
+from dragoman.training import learning_rate as schedules
 from dragoman.training.checkpoints import checkpoint
 from dragoman.training.distributed.parallel import LocalRows
 
@@ -21,7 +21,7 @@ def no_generators() -> None:
 
 def no_schedule() -> None:
     """The learning rate warms up again."""
-    plain, resumed = optimizers.learning_rate, checkpoint.Checkpoint.__init__
+    plain, resumed = schedules.learning_rate, checkpoint.Checkpoint.__init__
     saved_at = 0
 
     def note_step(self: Any, path: Any) -> None:

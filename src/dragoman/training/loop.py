@@ -47,7 +47,6 @@ from dragoman.training.distributed.ranks import (
     pick_device,
 )
 from dragoman.training.distributed.watchdog import run_watchdog
-from dragoman.training.estimate import describe_estimate
 from dragoman.training.memory import (
     OutOfMemoryRecord,
     UnrecoverableOutOfMemoryError,
@@ -56,10 +55,11 @@ from dragoman.training.memory import (
     plan_memory,
     save_record,
 )
-from dragoman.training.metrics import MetricsWriter
+from dragoman.training.metrics_log import MetricsWriter
 from dragoman.training.precision import deterministic_algorithms, uses_bf16
 from dragoman.training.progress import ProgressDisplay
 from dragoman.training.step import Stepper, StepResult
+from dragoman.training.time_estimate import describe_estimate
 from dragoman.training.validation import ValidationResult, load_test_sets, validate
 
 

@@ -1,4 +1,4 @@
-"""The optimisers Adam and Muon, the learning-rate schedule, and the moving average of the weights.
+"""The optimisers Adam and Muon move the weights by their gradients.
 
 Muon (Jordan et al., 2024) moves matrices by their momentum made orthogonal, and the rest by Adam.
 The update of a matrix has all singular values near 1, so that no direction of the gradient drowns
@@ -9,7 +9,7 @@ rate serves both.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 
 import torch
@@ -23,23 +23,6 @@ from dragoman.training.precision import Bf16Copy, linear_weights
 # N matrices of one shape, R rows, C columns
 
 MUON_MOMENTUM = 0.95
-
-
-def learning_rate(config: TrainingConfig, d_model: int, step: int) -> float:
-    """Return the learning rate of a step, counted from 1, by the schedule of the config."""
-    peak, warmup = config.learning_rate, config.warmup_steps
-    if config.schedule == "paper":  # eq. 3
-        return float(peak * d_model**-0.5 * min(step**-0.5, step * warmup**-1.5))
-    if step < warmup:
-        return peak * step / warmup
-    if config.schedule == "inverse-sqrt":
-        return peak * math.sqrt(warmup / step)
-    if config.schedule == "cosine":
-        done = min(1.0, (step - warmup) / max(1, config.steps - warmup))
-        return peak * (0.1 + 0.9 * (1 + math.cos(math.pi * done)) / 2)
-    if config.schedule == "linear":
-        return peak * max(0.0, config.steps - step) / max(1, config.steps - warmup)
-    return peak
 
 
 class Adam:
@@ -257,29 +240,3 @@ def orthogonalize(x_NRC: Tensor, steps: int = 5) -> Tensor:
         x = torch.baddbmm(x, torch.baddbmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
     x = x.to(x_NRC.dtype)
     return x.mT if tall else x
-
-
-class MovingAverage:
-    """Keep an exponential moving average of the weights, which forgets faster in early steps."""
-
-    def __init__(self, parameters: Iterable[Tensor], decay: float) -> None:
-        self.parameters = list(parameters)
-        self.decay = decay
-        self.average = [p.detach().clone() for p in self.parameters]
-
-    @torch.no_grad()
-    def update(self, step: int) -> None:
-        """Add the weights after a step to the average."""
-        decay = min(self.decay, (1 + step) / (10 + step))
-        average = [local_tensor(t) for t in self.average]
-        weights = [local_tensor(p) for p in self.parameters]
-        torch._foreach_lerp_(average, weights, 1 - decay)
-
-    @torch.no_grad()
-    def swap(self) -> None:
-        """Exchange the weights and their average."""
-        for parameter, mean in zip(self.parameters, self.average, strict=True):
-            weight, average = local_tensor(parameter), local_tensor(mean)
-            kept = weight.clone()
-            weight.copy_(average)
-            average.copy_(kept)

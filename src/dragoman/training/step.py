@@ -26,9 +26,11 @@ from dragoman.training.distributed.parallel import (
     should_shard,
 )
 from dragoman.training.distributed.ranks import Ranks
+from dragoman.training.learning_rate import learning_rate
 from dragoman.training.loss import Criterion, TensorBatch, pack_batch
 from dragoman.training.memory import OomRetry
-from dragoman.training.optimizers import Adam, MovingAverage, Muon, learning_rate
+from dragoman.training.moving_average import MovingAverage
+from dragoman.training.optimizers import Adam, Muon
 from dragoman.training.precision import Bf16Copy, uses_bf16, uses_kernels
 
 MAX_PENDING = 8

@@ -32,7 +32,8 @@ from dragoman.errors import DataError, DragomanError, ModelError, TrainingError
 from dragoman.models.weights import check_shapes, get_weights, write_tensors
 from dragoman.system.atomic_files import TEMPORARY_PREFIX, write_synced
 from dragoman.training.distributed.parallel import LocalRows, all_rows
-from dragoman.training.optimizers import Adam, MovingAverage
+from dragoman.training.moving_average import MovingAverage
+from dragoman.training.optimizers import Adam
 
 Index = dict[str, Any]
 """This is the part of ``state.json`` that describes the shards: its keys "files" and "tensors"."""

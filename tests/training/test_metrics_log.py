@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from dragoman.training.metrics import MetricsWriter
+from dragoman.training.metrics_log import MetricsWriter
 
 
 def test_what_a_killed_run_recorded_after_its_checkpoint_is_struck_out(tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ import torch
 
 from dragoman.config import Config, load_preset
 from dragoman.messages import counted
-from dragoman.training import estimate, loop
-from dragoman.training.estimate import describe_estimate
+from dragoman.training import loop, time_estimate
+from dragoman.training.time_estimate import describe_estimate
 
 HOUR = 3600.0
 HERE = f"on this CPU ({counted(torch.get_num_threads(), 'thread')}), not counting validation"
@@ -56,7 +56,7 @@ def test_a_parser_is_not_told_of_translators() -> None:
 def test_the_estimate_comes_once_after_the_first_steps(
     prepared, tiny: Config, tmp_path, monkeypatch: pytest.MonkeyPatch, capsys
 ) -> None:
-    monkeypatch.setattr(estimate, "_WORTH_SAYING", 0.0)
+    monkeypatch.setattr(time_estimate, "_WORTH_SAYING", 0.0)
     settings = ["training.steps=14", "training.log_every=2", "training.validate_every=100"]
     config = tiny.overridden([*settings, "training.checkpoint_every=100"])
     loop.fit(config, prepared, tmp_path / "run")
