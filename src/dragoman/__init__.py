@@ -1,4 +1,4 @@
-"""Dragoman: the system of "Attention Is All You Need" as software.
+"""Dragoman is the system of "Attention Is All You Need" as software.
 
 import dragoman
 

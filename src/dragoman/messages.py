@@ -1,4 +1,4 @@
-"""How numbers are put into messages: counted nouns and durations, as people write them."""
+"""Numbers are put into messages as people write them: counted nouns and durations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Benchmarks: how fast models train and translate on this machine, ours and others."""
+"""Benchmarks measure how fast models train and translate on this machine, ours and others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command line: one file a group of commands, each command a thin layer over the Python API.
+"""The command line has a file for each group of commands, a thin layer over the Python API.
 
 Results go to stdout, everything else to stderr. torch is imported inside the commands, so that
 help answers at once.

@@ -1,4 +1,4 @@
-"""The commands that measure how fast this machine trains and translates."""
+"""These commands measure how fast this machine trains and translates."""
 
 from __future__ import annotations
 

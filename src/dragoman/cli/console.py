@@ -1,4 +1,4 @@
-"""What the commands share: they read their arguments and talk to the user here.
+"""All commands read their arguments and talk to the user by what stands here.
 
 Nothing heavy is imported before it is needed, so that help answers at once.
 """

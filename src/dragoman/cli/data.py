@@ -1,4 +1,4 @@
-"""The commands that examine and prepare corpora, and train tokenisers."""
+"""These commands examine and prepare corpora, and train tokenisers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands that score translators and parsers, and calibrate their confidence."""
+"""These commands score translators and parsers, and calibrate their confidence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands that show what a model does, and how it was trained."""
+"""These commands show what a model does, and how it was trained."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Translating at a prompt: lines are translated, and commands begin with a colon."""
+"""At a prompt, lines are translated, and commands begin with a colon."""
 
 from __future__ import annotations
 

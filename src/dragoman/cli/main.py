@@ -1,4 +1,4 @@
-"""The program `dragoman`: its commands, and what it does with errors and signals."""
+"""The program `dragoman` has its commands from here, and deals with errors and signals."""
 
 from __future__ import annotations
 

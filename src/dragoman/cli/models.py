@@ -1,4 +1,4 @@
-"""The commands on model directories: describe, quantise, export and import them."""
+"""These commands describe, quantise, export and import model directories."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options and arguments that several commands have, and how their files are read."""
+"""Several commands share these options and arguments, and the way their files are read."""
 
 from __future__ import annotations
 

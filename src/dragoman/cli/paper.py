@@ -1,4 +1,4 @@
-"""The commands of `dragoman paper`: one for each table, and one for the figures."""
+"""The commands of `dragoman paper` make the paper's tables, one each, and its figures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command that parses text into trees."""
+"""This command parses text into trees."""
 
 from __future__ import annotations
 

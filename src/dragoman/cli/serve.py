@@ -1,4 +1,4 @@
-"""The command that serves models over HTTP."""
+"""This command serves models over HTTP."""
 
 from __future__ import annotations
 

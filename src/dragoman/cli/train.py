@@ -1,4 +1,4 @@
-"""The commands that train models, and list what there is to train."""
+"""These commands train models, and list what there is to train."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands that translate, score given translations, and list alternatives."""
+"""These commands translate, score given translations, and list alternatives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands that run long workflows in stages; each can be stopped and continued."""
+"""These commands run long workflows in stages; each can be stopped and continued."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Inference: translators and parsers, and the engines that run their models."""
+"""Inference has the translators and parsers, and the engines that run their models."""
 
 from __future__ import annotations
 

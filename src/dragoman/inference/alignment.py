@@ -1,4 +1,4 @@
-"""Word alignment: which source word each target word comes from, by the decoder's attention."""
+"""The decoder's attention says which source word each target word comes from."""
 
 # S source pieces, T target pieces
 

@@ -1,4 +1,4 @@
-"""Alternatives to a translation: the likeliest next words, and what each would lead to."""
+"""The likeliest next words of a translation are found, and what each would lead to."""
 
 # B sentences, K hypotheses of each, T pieces so far, W words at work, V vocabulary
 

@@ -1,4 +1,4 @@
-"""Confidence: how probably a word of a translation, or how much of a translation, is right.
+"""Confidence says how probably a word of a translation, or how much of a translation, is right.
 
 The probabilities of a model's pieces are too high or too low for that, in its own way for every
 model. On translations that there are references of, two logistic regressions learn what they mean:

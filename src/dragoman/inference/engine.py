@@ -1,4 +1,4 @@
-"""The interface that the fast engines have in common: the CPU engine and the GPU engine.
+"""The CPU engine and the GPU engine share this interface.
 
 An engine holds a model's weights in the form its device computes with, and searches over them.
 What no engine supports is computed by `dragoman.inference.torch_engine`.

@@ -1,4 +1,4 @@
-"""Glossaries: how certain words and phrases of the source are to be translated.
+"""A glossary says how certain words and phrases of the source are to be translated.
 
 A term is found in any of its forms: bird in birds. The text is translated as it is. Where a term's
 translation is missing then, in all of its forms, the words that the term is aligned with are

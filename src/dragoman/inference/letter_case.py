@@ -1,4 +1,4 @@
-"""Capitals, single words and titles: what looks unlike a sentence is translated like one.
+"""Capitals, single words and titles look unlike a sentence, and are translated like one.
 
 A text in capitals is unknown to most models, which have seen its words in ordinary case. It is
 translated so, and put back into capitals. A title or a single word is often given the full stop

@@ -1,4 +1,4 @@
-"""The parser: it makes trees of words for the command line, the server and evaluation."""
+"""The parser makes trees of words for the command line, the server and evaluation."""
 
 from __future__ import annotations
 

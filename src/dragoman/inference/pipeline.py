@@ -1,4 +1,4 @@
-"""The pipeline of a translator: sentences are cut where needed, searched, checked and decoded."""
+"""A translator's pipeline cuts sentences where needed, searches, checks and decodes."""
 
 from __future__ import annotations
 

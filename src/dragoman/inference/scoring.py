@@ -1,4 +1,4 @@
-"""Scoring: how probable a model finds given translations, piece by piece."""
+"""Scoring says how probable a model finds given translations, piece by piece."""
 
 # B sentences, L length of their rows, N real positions, M model width
 

@@ -1,4 +1,4 @@
-"""Shortlists learned from a model's training pairs, and what they change.
+"""Shortlists are learned from a model's training pairs, and what they change is measured.
 
 The lexicon is IBM Model 1 (Brown et al., 1993): each target piece is due to one source piece of its
 sentence, and how likely each is follows from all sentences together. A piece counts once a

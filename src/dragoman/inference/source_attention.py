@@ -1,4 +1,4 @@
-"""Where a model in PyTorch looks in the source while it predicts a target."""
+"""PyTorch records where a model looks in the source while it predicts a target."""
 
 # B sentences, H heads, S source pieces, T target pieces
 

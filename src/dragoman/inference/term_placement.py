@@ -1,4 +1,4 @@
-"""Where a term's translation goes in a finished translation, and in which forms it may stand there.
+"""A term's translation is placed in a finished translation, in a form that may stand there.
 
 The words that the term is aligned with are replaced; words without content of their own (articles,
 prepositions, "zu", auxiliaries) stay. What agrees with the new word changes with it: German

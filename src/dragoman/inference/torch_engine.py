@@ -1,4 +1,4 @@
-"""What PyTorch computes for a translator, beside and instead of the fast engines.
+"""PyTorch computes for a translator what the fast engines do not.
 
 These are constraints, sampling, alignments, scores, alternatives, and search with models that no
 engine supports. Importing this imports PyTorch, so it is imported only where it is needed.

@@ -1,4 +1,4 @@
-"""Translation memories (TMX): what was translated before is found again, and new pairs are kept.
+"""A translation memory (TMX) finds what was translated before, and keeps new pairs.
 
 A sentence that is in the memory has its translation. So has one that differs in numbers or in the
 marks at its ends alone, with these put right. For others the most similar sentence is found, as a

@@ -1,4 +1,4 @@
-"""The translator: it turns text into text for the command line, the server and evaluation."""
+"""The translator turns text into text for the command line, the server and evaluation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Triton kernels for what PyTorch computes slowly on a GPU: the fast path of training.
+"""Triton kernels compute what PyTorch computes slowly on a GPU; they are training's fast path.
 
 Each file holds one operation: its kernels, its gradient, and a function that computes what the
 plain code in `models` computes. `usable` tells where they run; the plain path is the reference that

@@ -1,4 +1,4 @@
-"""Attention within the sentences of packed rows.
+"""These kernels compute attention within the sentences of packed rows.
 
 Rows hold several sentences, one after another, so the keys a block of queries may see lie close
 together: a program reads where they begin and end and visits only those. Padding attends to

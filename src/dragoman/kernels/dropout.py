@@ -1,4 +1,4 @@
-"""Dropout masks that the backward pass computes again instead of storing them.
+"""Dropout masks are computed again by the backward pass instead of being stored.
 
 Whether an element is kept is a hash of where it is, of which dropout of the step it belongs to and
 of two random words on the device. The backward pass hashes again. The words are written before each

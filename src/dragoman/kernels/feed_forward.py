@@ -1,4 +1,4 @@
-"""The feed-forward layer (§3.3), with the ReLU fused into the first product and its gradient."""
+"""The feed-forward layer (§3.3) has the ReLU fused into the first product and its gradient."""
 
 # N positions, M model width, F inner width, P programs along the positions
 

@@ -1,4 +1,4 @@
-"""The vocabulary projection and the label-smoothed cross-entropy (§5.4) in one operation.
+"""The vocabulary projection and the label-smoothed cross-entropy (§5.4) are one operation.
 
 Scores are made for some positions at a time, in bf16, and overwritten by their own gradient, from
 which the gradients of features and weights follow at once: fp32 scores never exist, and of bf16

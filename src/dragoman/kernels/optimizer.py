@@ -1,4 +1,4 @@
-"""The optimiser's kernels, over all weights as one vector.
+"""The optimiser's kernels go over all weights as one vector.
 
 `GradientGatherer` brings many bf16 gradients into one fp32 vector, with the sum of their squares,
 in one launch. `adam_update` is Adam, which also rounds the weights for the next step.

@@ -1,4 +1,4 @@
-"""The residual connection and its normalisation (§3.1), one pass over memory each way.
+"""The residual connection and its normalisation (§3.1) pass over memory once each way.
 
 `sum_partials` is the last stage of every sum over positions: kernels leave one row of partial
 sums a program.

@@ -1,4 +1,4 @@
-"""Models: they see ids, never text.
+"""Models see ids, never text.
 
 `supported_settings` and `sinusoids` can be used without PyTorch; the models import it when they are
 used.

@@ -1,4 +1,4 @@
-"""The protocol that every model follows.
+"""Every model follows this protocol.
 
 Training calls ``forward`` (or ``features`` and ``logits``) on rows of packed sentences; search
 calls ``start`` once and ``step`` for each piece, and rearranges the state in between. Nothing

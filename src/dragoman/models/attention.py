@@ -1,4 +1,4 @@
-"""Multi-head attention (§3.2) over packed rows, and the recording of its weights.
+"""Multi-head attention (§3.2) is computed over packed rows; its weights can be recorded.
 
 Attention is computed by PyTorch's fused kernel, or in training on a GPU by our own. The weights are
 formed one by one only while somebody records them: ``with record_attention(model) as weights:

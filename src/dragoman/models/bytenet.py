@@ -1,4 +1,4 @@
-"""ByteNet, of "Neural Machine Translation in Linear Time" (Kalchbrenner et al., arXiv 1610.10099).
+"""ByteNet is the model of "Neural Machine Translation in Linear Time" (arXiv 1610.10099).
 
 Sections are of that paper's second version. A "column" is a position of the unfolded source.
 """

@@ -1,4 +1,4 @@
-"""Convolution over packed rows, and what a convolutional decoder remembers."""
+"""Convolution works over packed rows, and a convolutional decoder remembers its last inputs."""
 
 # R rows, L row length, M input width, N output width, B sentences, K beams,
 # P positions that a causal convolution reaches back

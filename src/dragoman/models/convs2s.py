@@ -1,4 +1,4 @@
-"""ConvS2S, of "Convolutional Sequence to Sequence Learning" (Gehring et al., arXiv 1705.03122).
+"""ConvS2S is the model of "Convolutional Sequence to Sequence Learning" (arXiv 1705.03122).
 
 Sections are of that paper.
 """

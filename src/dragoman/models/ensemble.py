@@ -1,4 +1,4 @@
-"""Several models used as one, by the mean of the probabilities they give to the next piece."""
+"""Several models are used as one, by the mean of the probabilities they give to the next piece."""
 
 # B sentences, K beams, V targets, N models
 

@@ -1,4 +1,4 @@
-"""The simplest translation model: each position is computed by itself.
+"""The simplest translation model computes each position by itself.
 
 A target position knows its own piece, the source piece at the same position, and the position. No
 position sees another, so there is no context and no order beyond the number of a position: it can

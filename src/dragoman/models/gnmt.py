@@ -1,4 +1,4 @@
-"""GNMT (Wu et al. 2016): how far recurrence went before the Transformer."""
+"""GNMT (Wu et al. 2016) shows how far recurrence went before the Transformer."""
 
 # R rows, S source length, T target length, B sentences, K beams, N real positions of all sentences
 # (in the order of `UnpackedSentences`), M model width, J decoder layers, D width of a layer's state

@@ -1,4 +1,4 @@
-"""How a model knows the order of its pieces (§3.5): every position encoding, and nothing else.
+"""Positions tell a model the order of its pieces (§3.5); every position encoding stands here.
 
 Two kinds are added to the embeddings: `SinusoidalPositions`, the paper's, and `LearnedPositions`
 (Table 3, row E); `added_positions` makes the one that a config asks for. Two kinds act inside

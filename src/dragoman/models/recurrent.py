@@ -1,4 +1,4 @@
-"""Recurrent encoder-decoders: they read one position after another and hand a state on.
+"""Recurrent encoder-decoders read one position after another and hand a state on.
 
 Sutskever et al. 2014 (LSTM) and Cho et al. 2014 (the GRU) hand the decoder one vector for the
 whole source; Bahdanau et al. 2015 and Luong et al. 2015 let it attend to every source position.

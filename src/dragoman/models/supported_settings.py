@@ -1,4 +1,4 @@
-"""What each implementation of the models supports, declared once and without PyTorch.
+"""Each implementation of the models declares here, once and without PyTorch, what it supports.
 
 The model in PyTorch (`dragoman.models.transformer`) computes everything that a config can ask for.
 All others are written for some of it: the two engines, the exports, the Triton kernels of training,

@@ -1,4 +1,4 @@
-"""The Transformer, to be read beside §3 of the paper, in its order.
+"""The Transformer stands here to be read beside §3 of the paper, in its order.
 
 §3.1 is `Residual`, `EncoderLayer` and `DecoderLayer`; §3.2 `SelfAttention`, with the formulas of
 attention in `attention.py`; §3.3 `FeedForward`; §3.4 `Embedding`; §3.5 is in `positions.py`. Then

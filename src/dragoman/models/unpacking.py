@@ -1,4 +1,4 @@
-"""Packed rows unpacked into sentences, for models that read one position after another.
+"""Packed rows become sentences, for models that read one position after another.
 
 A recurrent layer knows no rows: it wants all first positions, then all second positions, and so
 on, of sentences from the longest to the shortest (torch's PackedSequence). In that order lie the N

@@ -1,1 +1,1 @@
-"""The paper's tables and figures as commands, each shown beside the paper's own."""
+"""Commands make the paper's tables and figures, and show each beside the paper's own."""

@@ -1,4 +1,4 @@
-"""The numbers printed in the paper's tables, to be shown beside what is measured here."""
+"""These numbers are printed in the paper's tables, and shown beside what is measured here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The report: all tables and figures that were measured, beside the paper's, on one HTML page.
+"""The report shows all tables and figures that were measured, beside the paper's, on one page.
 
 The page needs no other file: it contains its style and its pictures.
 """

@@ -1,4 +1,4 @@
-"""Results that outlive an interruption: each is a file that also holds fingerprints of its inputs.
+"""Results outlive an interruption: each is a file that also holds fingerprints of its inputs.
 
 This is not `workflows.stages`, where a directory of stages is made in order and work with other
 settings is refused. Here every result stands alone: if its inputs have changed it is computed again

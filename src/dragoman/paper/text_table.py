@@ -1,4 +1,4 @@
-"""A table as data, to be printed on a terminal or set in the HTML report."""
+"""A table is data, to be printed on a terminal or set in the HTML report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Search: from a model and source ids to the best target ids. It knows no model, only `Model`.
+"""Search finds the best target ids for source ids. It knows no model, only `Model`.
 
 Options and hypotheses can be used without PyTorch; the searches import it when they are used.
 """

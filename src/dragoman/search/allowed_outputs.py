@@ -1,4 +1,4 @@
-"""Which sequences a search may return, and which pieces may therefore come next."""
+"""A search may return only some sequences, so only some pieces may come next."""
 
 # B sentences, K hypotheses of each, T pieces so far, P longest prefix, V vocabulary
 

@@ -1,4 +1,4 @@
-"""Search for any number of sentences, in batches of similar length."""
+"""Any number of sentences is searched in batches of similar length."""
 
 from __future__ import annotations
 

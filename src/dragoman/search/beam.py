@@ -1,4 +1,4 @@
-"""Beam search (§6.1) over any model.
+"""Beam search (§6.1) works over any model.
 
 At each step the candidates are all hypotheses one piece longer. Endings among the best K of them
 are finished; the best K others go on. A sentence ends when K hypotheses have finished and the best

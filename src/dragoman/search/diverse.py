@@ -1,4 +1,4 @@
-"""Diverse beam search (Vijayakumar et al. 2016): groups that avoid each other's pieces.
+"""In diverse beam search (Vijayakumar et al. 2016), groups avoid each other's pieces.
 
 A group is a beam search of its own. At every step a piece costs it `diversity` for each hypothesis
 of an earlier group that takes the same piece at the same position. A group depends on earlier ones

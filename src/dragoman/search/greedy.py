@@ -1,4 +1,4 @@
-"""Greedy search, and the loop it shares with sampling: hypotheses that do not compete."""
+"""Greedy search has a loop that sampling shares: its hypotheses do not compete."""
 
 # B sentences still searched, K hypotheses of each, T pieces, V vocabulary
 

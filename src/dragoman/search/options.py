@@ -1,4 +1,4 @@
-"""What a search returns, the options it takes, and the rules on scores and lengths.
+"""All searches share these results, options, and rules on scores and lengths.
 
 All searches share these, those of the engines too; so there is no PyTorch here.
 """

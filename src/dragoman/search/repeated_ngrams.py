@@ -1,4 +1,4 @@
-"""Which pieces would repeat what a hypothesis holds, written once for tensors and for arrays."""
+"""Pieces that would repeat an n-gram are found, by one rule for tensors and for arrays."""
 
 # X hypotheses, T pieces so far, W n-grams
 

@@ -1,4 +1,4 @@
-"""Sampling: each piece is drawn with its probability, or with one sharpened or cut off."""
+"""In sampling, each piece is drawn with its probability, or with one sharpened or cut off."""
 
 # B sentences, K samples of each, T pieces, V vocabulary, X = B K, C pieces drawn from
 

@@ -1,1 +1,1 @@
-"""The HTTP service, which offers models by LibreTranslate's API, DeepL's and Dragoman's own."""
+"""The HTTP service offers models by LibreTranslate's API, DeepL's and Dragoman's own."""

@@ -1,4 +1,4 @@
-"""The web application: the routes of all APIs over one service."""
+"""The web application has the routes of all APIs over one service."""
 
 from __future__ import annotations
 

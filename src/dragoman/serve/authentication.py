@@ -1,4 +1,4 @@
-"""API keys: which are accepted, and how many characters each has had translated."""
+"""API keys are checked, and the characters that each has had translated are counted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Continuous batching: the sentences of all requests, searched together.
+"""The sentences of all requests are searched together, by continuous batching.
 
 Each worker, one thread a core, goes on with its sentences step by step. A sentence joins at the
 next step and leaves when it is done, or when nobody waits for it any more. Requests take turns, so

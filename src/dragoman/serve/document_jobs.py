@@ -1,4 +1,4 @@
-"""Documents that are translated in the background: sent, asked after, and fetched when done.
+"""Documents are translated in the background: sent, asked after, and fetched when done.
 
 A document may be much longer than a request's texts. Its units are translated some at a time, each
 time through the same queue that all requests wait in, so that none of these waits for a book.

@@ -1,4 +1,4 @@
-"""Errors of the service: which HTTP status each has, and how each API words it.
+"""Each error of the service has an HTTP status, and each API words it in its own way.
 
 Whatever goes wrong becomes a `ServiceError`, a status and one line. LibreTranslate's API and our
 own write that line as `error`, DeepL's as `message`.

@@ -1,4 +1,4 @@
-"""Every limit of the service, and how each is checked.
+"""Every limit of the service stands here, with how it is checked.
 
 `Limits` holds what the operator sets, the constants what is fixed. A request meets them in this
 order: its rate (`RateLimiter`), its body (`LimitedBody`), its texts (`Limits.check_texts`), the

@@ -1,4 +1,4 @@
-"""The metrics of the service, for Prometheus.
+"""The service is measured for Prometheus.
 
 Their labels are methods, routes, statuses and models; never a key, an address or text.
 """

@@ -1,4 +1,4 @@
-"""What is done for every request around its own route, and how it is logged.
+"""Every request passes through this around its own route, and is logged.
 
 A body that is too long is refused before it is read, a request whose client has disconnected is
 cancelled, security headers are added, and one line is logged, without text, key or address.

@@ -1,4 +1,4 @@
-"""The models that are served: loading them, and finding one by its name or its languages."""
+"""The models that are served are loaded, and found by their names or their languages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the routes share: reading a request's body, checking its size and translating its texts.
+"""All routes read a request's body, check its size and translate its texts by what stands here.
 
 Bodies come as JSON or, for clients that send none, as forms with the same fields.
 """

@@ -1,4 +1,4 @@
-"""A queue for what the batcher cannot do: constraints, alignments, trees, models on other engines.
+"""This queue takes what the batcher cannot do: constraints, alignments, trees, other engines.
 
 One thread does one small job at a time. Jobs that have come meanwhile and that ask for the same of
 the same model then become one job.

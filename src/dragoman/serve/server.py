@@ -1,4 +1,4 @@
-"""Running the service in a web server that shuts down in order."""
+"""The service runs in a web server that shuts down in order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The service without HTTP: it computes for admitted requests, within their deadlines.
+"""The service, without HTTP, computes for admitted requests within their deadlines.
 
 Plain searches join the batcher's running batch; everything else goes through the serial queue.
 """

@@ -1,4 +1,4 @@
-"""What a service is started with."""
+"""A service is started with these settings."""
 
 from __future__ import annotations
 

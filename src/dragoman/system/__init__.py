@@ -1,1 +1,1 @@
-"""Here stands what the operating system gives: files, memory, cores, signals and processes."""
+"""The operating system gives files, memory, cores, signals and processes; they are used here."""

@@ -1,4 +1,4 @@
-"""What is worth keeping is written whole or not at all.
+"""Files and directories worth keeping are written whole or not at all.
 
 A file or a directory is written under a temporary name beside its place (``.tmp-…``), brought to
 the disk, and renamed. A reader never sees half of it, and a failed write leaves what was there.

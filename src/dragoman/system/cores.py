@@ -1,4 +1,4 @@
-"""How many processor cores there are to work with."""
+"""The number of processor cores there are to work with is decided here."""
 
 from __future__ import annotations
 

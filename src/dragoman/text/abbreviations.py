@@ -1,4 +1,4 @@
-"""The words that decide where a sentence ends: abbreviations, and what sentences begin with.
+"""These words decide where a sentence ends: abbreviations, and what sentences begin with.
 
 A word is written without its last point. One in lower case matches in any case ("vgl" also "Vgl."),
 one with a capital, or of a single letter, only as it stands ("Sat." is a day and "sat." a verb).

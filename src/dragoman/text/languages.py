@@ -1,4 +1,4 @@
-"""What a language code tells: the language's name, whether it is written with spaces, how to score.
+"""A language code tells the language's name, whether it has spaces, and how to score it.
 
 Every rule that depends on the language alone stands here. Codes may have any case and carry a
 region: zh, zh-TW and ZH_cn are one language to all functions of this file.

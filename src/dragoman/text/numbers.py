@@ -1,4 +1,4 @@
-"""How languages write numbers: separators, scale words and number words; reading and writing them.
+"""Languages write numbers with their separators, scale words and number words.
 
 `1,499.00` in English is `1.499,00` in German and `1 499,00` in French. Where a spelling has two
 readings ("3.000" is three in English and three thousand in German) the language decides.

@@ -1,4 +1,4 @@
-"""Where words begin and end: which characters continue a word, and phrases as whole words."""
+"""A word begins and ends where no character continues it; phrases are found as whole words."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Training: from a prepared corpus to a run directory with checkpoints and a model."""
+"""Training makes of a prepared corpus a run directory with checkpoints and a model."""

@@ -1,4 +1,4 @@
-"""The training loop: batches in, a run directory out.
+"""The training loop takes batches and makes a run directory.
 
 Everything that changes the weights is a function of the config and the data: killed at any moment
 and resumed from its last checkpoint, a run ends with the weights it would have ended with.

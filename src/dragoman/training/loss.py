@@ -1,4 +1,4 @@
-"""The loss: label-smoothed cross-entropy (§5.4), with R-Drop as an option; batches as tensors."""
+"""The loss is label-smoothed cross-entropy (§5.4), with R-Drop as an option."""
 
 # R rows, T target length, V vocabulary
 

@@ -1,4 +1,4 @@
-"""Memory in training: planned before the first step, and survived when it runs out all the same.
+"""Memory is planned before the first step, and a step that runs out of it is tried again.
 
 Planning: all batches of a run have one shape, so one step tells what every step needs. On a GPU it
 is tried before the first one: if it does not fit, batches are computed in more slices. With

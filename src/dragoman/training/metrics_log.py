@@ -1,4 +1,4 @@
-"""The metrics a run records: metrics.jsonl, one line an event, and the same for TensorBoard."""
+"""A run records its metrics: metrics.jsonl, one line an event, and the same for TensorBoard."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The numbers a step computes in: fp32, bf16 by autocast, or a bf16 copy of the weights.
+"""A step computes in fp32, in bf16 by autocast, or on a bf16 copy of the weights.
 
 The fast path computes with a bf16 copy of the weights, which kernels need. With
 `training.deterministic` only algorithms that give the same bits every time are used.

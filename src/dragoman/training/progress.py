@@ -1,4 +1,4 @@
-"""Showing the progress of a run: a bar on a terminal, plain lines elsewhere; always on stderr."""
+"""The progress of a run is a bar on a terminal, plain lines elsewhere; always on stderr."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Starting a run from files or from a prepared corpus, and resuming one."""
+"""A run is started from files or from a prepared corpus, and resumed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The file ``run.json`` of a run: where its prepared corpus is, and which job began it."""
+"""The file ``run.json`` of a run says where its prepared corpus is, and which job began it."""
 
 from __future__ import annotations
 

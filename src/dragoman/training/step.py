@@ -1,4 +1,4 @@
-"""One optimiser step: forward, backward, the check for bad losses, Adam, the moving average.
+"""One optimiser step is forward, backward, the check for bad losses, Adam, the moving average.
 
 Nothing in a step waits for the device: its result is read some steps later. On one GPU the step is
 recorded once as CUDA graphs and replayed, so that the host never slows it down.

@@ -1,4 +1,4 @@
-"""How long training will take on a CPU, and with which preset it would take less."""
+"""A run on a CPU says how long it will take, and with which preset it would take less."""
 
 from __future__ import annotations
 

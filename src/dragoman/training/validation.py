@@ -1,4 +1,4 @@
-"""Validation while training: perplexity and BLEU, or F1 of trees, on held-out pairs.
+"""While training, held-out pairs are scored: perplexity and BLEU, or F1 of trees.
 
 Test sets given with --test are scored beside the validation set, and never chosen by. They are
 copied into the run, so that a resumed run has them.

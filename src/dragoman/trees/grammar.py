@@ -1,4 +1,4 @@
-"""The grammar of actions for many hypotheses at once, written once for tensors and for arrays.
+"""The grammar of actions holds for many hypotheses at once, for tensors and for arrays.
 
 What may follow depends on a few numbers: the words left, the depth, the last few actions and how
 many more there may be. `dragoman.trees.linearization` has the same grammar as plain Python, to be

@@ -1,1 +1,1 @@
-"""How fast models train on this machine, ours and others."""
+"""These modules measure how fast models train on this machine, ours and others."""

@@ -1,4 +1,4 @@
-"""Others' models for the same job, trained as their users train them.
+"""Others' models for the same job are trained here as their users train them.
 
 They are models of the same size, layers, dropout and loss, under bf16 autocast and the fused AdamW,
 on sentences of the same corpus in padded batches. Batches are made as the paper's tensor2tensor

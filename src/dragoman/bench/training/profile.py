@@ -1,4 +1,4 @@
-"""Where the time of a training step goes, by PyTorch's profiler: kernels in a few classes."""
+"""PyTorch's profiler shows where the time of a training step goes: kernels in a few classes."""
 
 from __future__ import annotations
 

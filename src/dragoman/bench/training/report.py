@@ -1,4 +1,4 @@
-"""The results of `dragoman bench train`, as lines of text and as JSON."""
+"""The results of `dragoman bench train` are written as lines of text and as JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Synthetic sentences for benchmarks: the same on every machine, with the lengths of a news corpus.
+"""Sentences are made up for benchmarks, the same on every machine, as long as those of news.
 
 They are packed as in training, so that padding costs here what it costs there.
 """

@@ -1,4 +1,4 @@
-"""Timing rounds of training steps, several models in turn, and what a device can do at best."""
+"""Rounds of training steps are timed, several models in turn, and what a device can do at best."""
 
 from __future__ import annotations
 

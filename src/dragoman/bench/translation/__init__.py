@@ -1,1 +1,1 @@
-"""How fast models translate on this machine, ours and others."""
+"""These modules measure how fast models translate on this machine, ours and others."""

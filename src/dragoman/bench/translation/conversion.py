@@ -1,4 +1,4 @@
-"""What systems are timed on: sentences that all can translate, and the model as each reads it."""
+"""Sentences that all systems can translate are chosen, and the model is converted for each."""
 
 from __future__ import annotations
 

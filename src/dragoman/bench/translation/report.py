@@ -1,4 +1,4 @@
-"""The results of `dragoman bench translate`, round by round, as lines of text and as JSON."""
+"""The results of `dragoman bench translate` are written as lines of text and as JSON."""
 
 from __future__ import annotations
 

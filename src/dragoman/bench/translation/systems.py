@@ -1,4 +1,4 @@
-"""The systems whose translation is timed, which of their settings are tried, and their files."""
+"""This is the list of systems whose translation is timed, with the settings that are tried."""
 
 from __future__ import annotations
 

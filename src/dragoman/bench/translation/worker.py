@@ -1,4 +1,4 @@
-"""The process in which one system translates: requests and answers are lines of JSON.
+"""One system translates in this process, whose requests and answers are lines of JSON.
 
 A process of its own has its own memory, threads and clock.
 `python -m dragoman.bench.translation.worker` is started by `worker_client`, which also documents

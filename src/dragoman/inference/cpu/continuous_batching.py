@@ -1,4 +1,4 @@
-"""Continuous batching: a search that sentences join and leave at any step.
+"""In continuous batching, sentences join a search and leave it at any step.
 
 A service uses it, whose sentences come one by one.
 """

@@ -1,4 +1,4 @@
-"""The CPU engine: a Transformer in int8 that uses all cores of a machine without a GPU.
+"""The CPU engine runs a Transformer in int8 on all cores of a machine without a GPU.
 
 Each core has a worker of its own, with a part of the sentences at a time, and they share the
 weights: no worker waits for another, so that a busy core slows its own sentences alone. Where there

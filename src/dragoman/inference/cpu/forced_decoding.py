@@ -1,4 +1,4 @@
-"""Forced decoding: what the CPU engine says of translations that are given, in one pass each.
+"""Forced decoding scores translations that are given to the CPU engine, in one pass each.
 
 A whole target is computed at once, since all its pieces are known: how probable each piece is, and
 where the decoder looks in the source to say it, which is what word alignments are read off.

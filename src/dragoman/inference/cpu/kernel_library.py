@@ -1,4 +1,4 @@
-"""The compiled kernel: where it is found, its structures as in layout.h, and a model bound to them.
+"""The compiled kernel is found here, its structures are as in layout.h, and models bound to it.
 
 The kernel is compiled when Dragoman is installed, if there is a C compiler. `why_no_kernel` says
 what is wrong where it cannot be used.

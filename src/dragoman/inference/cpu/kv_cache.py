@@ -1,4 +1,4 @@
-"""The cache of the decoder's keys and values: pages that sentences take and give back.
+"""The cache of the decoder's keys and values has pages that sentences take and give back.
 
 A hypothesis finds the keys and values of its pieces through a table of cache positions. When beams
 change places only the tables do; keys and values stay where they were written.

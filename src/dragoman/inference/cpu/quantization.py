@@ -1,4 +1,4 @@
-"""How weights are rounded to int8, packed in the order of the kernel, and kept in a file.
+"""Weights are rounded to int8, packed in the order of the kernel, and kept in a file.
 
 Each output of a matrix has its own scale, max |w| / 127. The kernel takes 64 outputs at a time and
 of these 4 inputs at a time: [N / 64][K / 4][64][4]. The file of int8 weights beside a model's own

@@ -1,4 +1,4 @@
-"""Greedy and beam search with the kernel, of many sentences at once, each in a slot of its own.
+"""The kernel searches for many sentences at once, greedily or with a beam, each in its slot.
 
 Sentences join as others finish. The rules are those of `dragoman.search.greedy` and
 `dragoman.search.beam`, in numpy. No beam is copied: keys and values stay where they are when

@@ -1,4 +1,4 @@
-"""Vocabulary shortlists: the pieces a translation is likely to need, and a projection on these.
+"""A vocabulary shortlist holds the pieces a translation is likely to need, and projects on them.
 
 A model's shortlist is a file beside its weights. Each sentence has its own matrix of the pieces
 that only it needs, so that what is found of it depends on nothing else in its batch.

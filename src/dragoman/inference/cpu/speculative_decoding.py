@@ -1,4 +1,4 @@
-"""Greedy search with a draft model: it proposes pieces, and the model checks several in one step.
+"""A draft model proposes pieces for greedy search, and the model checks several in one step.
 
 One piece after another, a model reads all its weights for each. Several pieces whose predecessors
 are guessed are computed together and cost little more than one. A proposal counts where it is the

@@ -1,4 +1,4 @@
-"""Which actions may follow each hypothesis of a parser, as the grammar of trees allows.
+"""The grammar of trees says which actions may follow each hypothesis of a parser.
 
 The rules of trees are those of `dragoman.trees.grammar`. What they depend on is not counted anew at
 every step, but kept as hypotheses grow and change places.

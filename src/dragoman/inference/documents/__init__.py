@@ -1,1 +1,1 @@
-"""Documents: finding the text to translate in them, and putting its translation in its place."""
+"""The text to translate is found in documents, and its translation is put in its place."""

@@ -1,4 +1,4 @@
-"""What every document format gives: the texts to translate, and the file with translations in it.
+"""Every document format gives the texts to translate, and the file with translations in it.
 
 A text of a document is a unit: a paragraph, a heading, a cell, a subtitle, a message. What formats
 words inside a unit (bold, links, inline tags, line breaks, images) is kept as marks beside the

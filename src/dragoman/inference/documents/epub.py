@@ -1,4 +1,4 @@
-"""EPUB books: an archive of XHTML pages, with a package file and tables of contents.
+"""An EPUB book is an archive of XHTML pages, with a package file and tables of contents.
 
 Pages are read as HTML is, so that all but the texts stays as it is. EbookLib is not used: its
 licence is the AGPL.

@@ -1,4 +1,4 @@
-"""What a file is by its first bytes, so that one with a wrong name gets a message that says so."""
+"""A file is known by its first bytes, so that one with a wrong name gets a message saying so."""
 
 from __future__ import annotations
 

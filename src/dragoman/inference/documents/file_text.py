@@ -1,4 +1,4 @@
-"""Files that are text: how their bytes are decoded, and how parts of them are replaced."""
+"""The bytes of text files are decoded here, and parts of them are replaced."""
 
 from __future__ import annotations
 

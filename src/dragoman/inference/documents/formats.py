@@ -1,4 +1,4 @@
-"""File formats of documents: which reads a file, by the extension of its name."""
+"""The extension of a file's name says which format reads it."""
 
 from __future__ import annotations
 

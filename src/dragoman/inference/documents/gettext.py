@@ -1,4 +1,4 @@
-"""Gettext catalogues (.po, .pot): messages without a translation get one, everything else stays.
+"""In gettext catalogues (.po, .pot), messages without a translation get one; all else stays.
 
 The file is edited in place. polib writes files anew: it wraps lines and orders comments its way.
 """

@@ -1,4 +1,4 @@
-"""HTML: the texts between tags and in attributes are units; all else stays as it is, byte for byte.
+"""In HTML, texts between tags and in attributes are units; all else stays, byte for byte.
 
 Text between block tags is one unit, and inline tags are marks on it. A page is read tag by tag and
 not as a tree, so that whatever is between the texts, broken or not, is written as it was.

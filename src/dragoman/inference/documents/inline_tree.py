@@ -1,4 +1,4 @@
-"""The inside of a paragraph: texts, what groups them, and things between them, as one unit.
+"""A paragraph's texts, what groups them, and things between them are read as one unit.
 
 A format reads a paragraph as a tree of texts with their formatting, groups (links, content
 controls, tags) and objects (images, notes, line breaks, code). The tree becomes a unit with marks;

@@ -1,4 +1,4 @@
-"""JSON: its string values are translated where they stand; keys, numbers and layout stay.
+"""The string values of JSON are translated where they stand; keys, numbers and layout stay.
 
 Strings that are no text (addresses, identifiers, colours, classes) are left as they are, and so is
 the metadata of .arb files, which Flutter uses.

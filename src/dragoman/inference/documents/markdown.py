@@ -1,4 +1,4 @@
-"""Markdown: paragraphs, headings, lists, quotes, tables and notes are translated where they stand.
+"""In Markdown, paragraphs, headings, lists, tables and notes are translated where they stand.
 
 markdown-it finds the blocks. Code, links' addresses, raw HTML, mathematics, templates and the
 front matter but for its title and description stay; a paragraph that was wrapped is wrapped again.

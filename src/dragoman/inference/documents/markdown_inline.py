@@ -1,4 +1,4 @@
-"""Inline Markdown: emphasis, links, images, code and escapes, as tokens of a text.
+"""Inline Markdown (emphasis, links, images, code, escapes) is read as tokens of a text.
 
 markdown-it finds the blocks of a document, but does not say where in them inline elements stand,
 so that these are found here, by CommonMark's rules.

@@ -1,4 +1,4 @@
-"""Marks on words: those of a unit are put on the words of its translation aligned with theirs.
+"""The marks of a unit are put on the words of its translation that are aligned with theirs.
 
 Words are what white space separates, as in `Translation.alignment`; see `piece_alignment` for
 languages without spaces.

@@ -1,4 +1,4 @@
-"""Messages of software: strings with variables, tags, several lines, and plural forms in ICU.
+"""Messages of software are strings with variables, tags, several lines, and ICU's plural forms.
 
 What stands for a value ({name}, %s, ${x}, %1$s, {{user}}, `code`) is kept; of ICU's plural and
 select each branch is translated.

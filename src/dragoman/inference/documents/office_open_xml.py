@@ -1,4 +1,4 @@
-"""What Word's and PowerPoint's files have in common: parts, and paragraphs made of runs.
+"""Word's and PowerPoint's files have parts in common, and paragraphs made of runs.
 
 A run is text with its formatting. Runs that differ only in what cannot be seen (the language that
 spelling is checked in, revision numbers) are one; otherwise words would be cut in two. python-docx

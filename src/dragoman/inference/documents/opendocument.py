@@ -1,4 +1,4 @@
-"""OpenDocument files: texts, presentations, and the texts of spreadsheets.
+"""OpenDocument files hold texts, presentations, and the texts of spreadsheets.
 
 Formatting is in spans that name styles. LibreOffice makes a style for each revision of a text;
 those that say nothing else are left out, or words would be cut in two. odfdo writes all parts anew,

@@ -1,4 +1,4 @@
-"""What a user can say about a document: which parts of it to translate, and into which language."""
+"""A user can say which parts of a document to translate, and into which language."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which words of a source each word of its translation comes from, also where there are no spaces.
+"""Each word of a translation is aligned with words of its source, also where there are no spaces.
 
 A piece is a word, or in languages that are written without spaces a character. The alignment of
 white-space words is spread over their pieces; without one, pieces are aligned by their places.

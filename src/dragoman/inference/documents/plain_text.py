@@ -1,4 +1,4 @@
-"""Plain text (.txt) and mail (.eml): paragraphs are translated and stand on lines as before."""
+"""Paragraphs of plain text (.txt) and mail (.eml) are translated and stand on lines as before."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PowerPoint presentations: slides with their tables, diagrams and charts, and the notes."""
+"""PowerPoint presentations have slides with tables, diagrams and charts, and notes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Strings of programs: Java's .properties, Apple's .strings and Android's strings.xml.
+"""Java's .properties, Apple's .strings and Android's strings.xml hold the strings of programs.
 
 Keys, comments and layout stay; what stands for a value in a string stays too.
 """

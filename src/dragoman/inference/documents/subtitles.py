@@ -1,4 +1,4 @@
-"""Subtitles: SubRip (.srt) and WebVTT (.vtt) files, whose numbers, times, styles and notes stay.
+"""Subtitles (.srt, .vtt) are translated; their numbers, times, styles and notes stay.
 
 The lines of a subtitle are one unit, and a sentence that goes on in the next subtitle is
 translated as a whole and divided again. The files are edited in place: the srt library writes them

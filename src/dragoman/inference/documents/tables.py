@@ -1,4 +1,4 @@
-"""Tables: CSV, TSV and JSON lines, of which chosen columns are translated where they stand."""
+"""Of CSV, TSV and JSON lines, chosen columns are translated where they stand."""
 
 from __future__ import annotations
 

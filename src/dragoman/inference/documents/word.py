@@ -1,4 +1,4 @@
-"""Word documents: paragraphs in the text, tables, headers, footers, notes and text boxes.
+"""A Word document has paragraphs in its text, tables, headers, footers, notes and text boxes.
 
 Deleted text of tracked changes and comments are left as they are.
 """

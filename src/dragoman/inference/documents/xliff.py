@@ -1,4 +1,4 @@
-"""XLIFF 1.2 and 2.x: the target of each segment is filled, beside its source, which stays.
+"""In XLIFF 1.2 and 2.x, each segment's target is filled beside its source, which stays.
 
 The file is edited in place. The translate-toolkit, which knows XLIFF too, is GPL and not used.
 """

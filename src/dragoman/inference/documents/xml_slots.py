@@ -1,4 +1,4 @@
-"""Documents that are archives of XML: where texts are in each part, and how they are replaced."""
+"""Texts are found, and replaced, in each part of a document that is an archive of XML."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""XML with the places of its elements, so that a file can be edited without writing it anew."""
+"""XML is read with the places of its elements, to edit a file without writing it anew."""
 
 from __future__ import annotations
 

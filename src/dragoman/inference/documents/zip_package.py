@@ -1,4 +1,4 @@
-"""Files that are zip archives of XML parts: reading some parts, and replacing them.
+"""Some parts of a zip archive of XML are read, and replaced.
 
 All other parts are copied, in the same order. XML is read without entities and without the network.
 """

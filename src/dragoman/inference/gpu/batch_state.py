@@ -1,4 +1,4 @@
-"""The state of a batch on the device: slots that sentences take and leave, and copies for the host.
+"""The state of a batch on the device has slots that sentences take and leave.
 
 A slot has the keys and values of a sentence's source and, for each position and beam, a piece with
 its keys and values. These stay where they are: when beams change places only their tables do, which

@@ -1,4 +1,4 @@
-"""The work on the device: encoding sentences into slots, and a step of the search, as CUDA graphs.
+"""CUDA graphs encode sentences into slots, and compute a step of the search.
 
 Each is recorded once for each size and replayed; on a CPU it is computed anew. Nothing in them
 waits for the host.

@@ -1,4 +1,4 @@
-"""The GPU engine: a Transformer in bf16 that uses all of a GPU.
+"""The GPU engine runs a Transformer in bf16 with all of a GPU.
 
 A few hundred sentences are searched at a time, each in a slot of its own, and when one is done the
 next takes its slot. A step of all of them is one recorded launch: keys, values, beams and what has

@@ -1,4 +1,4 @@
-"""The operations of a step by Triton kernels; those of `plain_operations` compute the same."""
+"""Triton kernels compute the operations of a step, as `plain_operations` does."""
 
 from __future__ import annotations
 

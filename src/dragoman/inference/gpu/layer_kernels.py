@@ -1,4 +1,4 @@
-"""Kernels of a decoder layer for one new position of every hypothesis.
+"""These kernels compute a decoder layer for one new position of every hypothesis.
 
 They embed and normalise the residual stream, and attend: each program of attention reads as many
 positions as its sentence has, whatever there is room for.

@@ -1,4 +1,4 @@
-"""The operations of a step in plain PyTorch: to be read, and what the kernels must equal."""
+"""Plain PyTorch computes the operations of a step, to be read, and for kernels to equal."""
 
 # A active slots, K beams, R = A K rows, M model width, H heads, E width of a head, W = H E,
 # T positions, P source positions, V targets, C candidates, N best finished

@@ -1,4 +1,4 @@
-"""The scheduler: which sentence is in which slot, and when the host sees what is done.
+"""The scheduler decides which sentence is in which slot, and when the host sees what is done.
 
 Steps are queued, then a copy of what is done. While the device works on those, the host reads the
 copy before: it takes out what was found, and puts in what waits. So the device never waits for the

@@ -1,4 +1,4 @@
-"""Kernels that select the next pieces: the best of every hypothesis, then those of each sentence.
+"""These kernels select the next pieces: the best of every hypothesis, then of each sentence.
 
 The first goes over the scores in parts: of each part its share of the softmax's sum, and its best
 piece. The second is one program a sentence. The best candidate is the best of some part; then that

@@ -1,4 +1,4 @@
-"""Matrix products of few rows, with the sum, norm, bias and activation in the same kernel.
+"""This kernel multiplies few rows, with the sum, norm, bias and activation in the same pass.
 
 Many rows are multiplied by PyTorch. With few a product is no more than reading the matrix, and what
 costs is the number of kernels, and in each of them what waits for what.

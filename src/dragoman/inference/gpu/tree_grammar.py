@@ -1,4 +1,4 @@
-"""The grammar of trees on the device: how far each hypothesis has come with its tree.
+"""The grammar of trees on the device remembers how far each hypothesis has come with its tree.
 
 The rules are those of `dragoman.trees.grammar`. A step masks what they do not allow before the
 choice, and afterwards notes what was chosen. It is PyTorch alone, asks the host for nothing and can

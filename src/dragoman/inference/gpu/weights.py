@@ -1,4 +1,4 @@
-"""A Transformer's weights as the GPU engine multiplies them: one matrix for what has one input.
+"""The GPU engine has a Transformer's weights as one matrix for what has one input.
 
 Both orders of normalisation are the same chain of stages. At each the residual stream takes in what
 the sub-layer before left, and a matrix is applied. Post-norm normalises the stream itself, pre-norm

@@ -1,4 +1,4 @@
-"""Protection of what is not to be translated, in any text, whatever the model does with it."""
+"""Protection keeps what is not to be translated, in any text, whatever the model does with it."""
 
 from dragoman.inference.protection.items import Item, find_items
 from dragoman.inference.protection.protected_translator import ProtectedTranslator

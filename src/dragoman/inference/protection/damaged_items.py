@@ -1,4 +1,4 @@
-"""Finding in a translation what became of an item that is not there as it was."""
+"""An item that is not in a translation as it was is found there as what became of it."""
 
 from __future__ import annotations
 

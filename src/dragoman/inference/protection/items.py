@@ -1,4 +1,4 @@
-"""What is not translated: URLs, addresses, paths, placeholders, tags, codes and the like.
+"""URLs, addresses, paths, placeholders, tags, codes and the like are not translated.
 
 `find_items` finds them in a text. Numbers are none of these, for other languages may write them
 otherwise: see `number_check`.

@@ -1,4 +1,4 @@
-"""Whether the numbers of a text are in its translation, as the target language writes them.
+"""The numbers of a text must be in its translation, as the target language writes them.
 
 The model translates numbers as they are. Afterwards each number of the source is looked for in the
 translation: the same value in any spelling of the target language, in words, or with another scale

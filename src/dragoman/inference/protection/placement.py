@@ -1,4 +1,4 @@
-"""Where what was taken out of a text goes in its translation.
+"""What was taken out of a text is put in its place in the translation.
 
 With an alignment an item goes beside what its neighbours became. Without one, words that are the
 same on both sides and commas say where one is, and what lies between is measured by its length.

@@ -1,4 +1,4 @@
-"""Words that a model copies, to stand for what it would damage.
+"""Words that a model copies stand for what it would damage.
 
 Models differ in what they copy: one that has read web pages copies {1}, another only names. A few
 of each kind are tried once, in a few short sentences.

@@ -1,4 +1,4 @@
-"""Edits of a text, and where its words are afterwards."""
+"""A text is edited, and it is known where its words are afterwards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Characters that a model's tokeniser has no piece for: emoji, other scripts, rare letters.
+"""Some characters have no piece in a model's tokeniser: emoji, other scripts, rare letters.
 
 A model sees such a character as bytes that mean nothing to it, and says others. So the word it
 stands in is kept as it is. What looks the same or is not seen at all (a ligature, a soft hyphen) is

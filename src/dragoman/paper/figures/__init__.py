@@ -1,1 +1,1 @@
-"""The figures of the paper, for any model and sentence."""
+"""The figures of the paper are drawn for any model and sentence."""

@@ -1,4 +1,4 @@
-"""All figures of the paper in one directory, with a list that says what each shows."""
+"""All figures of the paper are drawn to one directory, with a list that says what each shows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figures 3, 4 and 5 of the paper, and attention to the source, for any model and sentence.
+"""Figures 3, 4 and 5, and attention to the source, are drawn for any model and sentence.
 
 They are drawn as in the paper: two columns of words, and lines as strong as the weights.
 """

@@ -1,4 +1,4 @@
-"""The attention of a model between the words of a sentence and of its translation."""
+"""A model's attention is computed between the words of a sentence and of its translation."""
 
 # H heads, T and S pieces or words, target or source; P pieces, W words
 

@@ -1,4 +1,4 @@
-"""The paper's formulas as pictures: positions, the learning rate, and scaled dot products.
+"""The paper's formulas are drawn: positions, the learning rate, and scaled dot products.
 
 Positions are those of §3.5, the learning rate that of eq. 3. Why dot products are divided by √d_k
 (§3.2.1, footnote 4) is measured: if the components of q and k have mean 0 and variance 1, q · k has

@@ -1,4 +1,4 @@
-"""Table 1: what four kinds of layer cost by the length n and the width d (§4).
+"""Table 1 says what four kinds of layer cost by the length n and the width d (§4).
 
 `layers` builds the layers, `measurement` counts, traces and times them, `results` holds the numbers
 and fits their exponents, `rendering` shows them beside the paper's.

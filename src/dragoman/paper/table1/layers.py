@@ -1,4 +1,4 @@
-"""The four layers of Table 1, as they are computed: n positions of width d to n of width d.
+"""The four layers of Table 1 are computed here: n positions of width d to n of width d.
 
 Both attentions are Dragoman's own multi-head attention with heads of 64, as in the paper; the
 recurrent layer is `nn.RNN` with tanh, the cheapest there is (an LSTM computes four times as much);

@@ -1,4 +1,4 @@
-"""Table 1, measured: operations, chains of them, paths and times of the four layers (§4).
+"""Operations, chains of them, paths and times of Table 1's four layers are measured (§4).
 
 **Operations** are those of matrix products and convolutions, 2·m·n·k for an m×k by k×n product, as
 PyTorch's own counter sees them while the layer runs; sums, softmax and tanh count nothing.

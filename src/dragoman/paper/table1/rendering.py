@@ -1,4 +1,4 @@
-"""The text tables and the picture of Table 1, each beside the paper's orders of growth."""
+"""The text tables and the picture of Table 1 are shown beside the paper's orders of growth."""
 
 from __future__ import annotations
 

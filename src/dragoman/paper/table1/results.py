@@ -1,4 +1,4 @@
-"""The numbers measured for Table 1, their exponents, and where the costs of two layers cross."""
+"""Table 1's results hold numbers, their exponents, and where the costs of two layers cross."""
 
 from __future__ import annotations
 

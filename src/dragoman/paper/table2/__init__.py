@@ -1,4 +1,4 @@
-"""Table 2 on equal terms: every model on the same data at the same budget.
+"""Table 2 compares every model on equal terms: on the same data at the same budget.
 
 `models` says which models are compared and how each is sized and trained, `measurement` trains,
 times and scores them, `results` holds the rows, `rendering` shows them beside the paper's.

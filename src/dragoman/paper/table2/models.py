@@ -1,4 +1,4 @@
-"""The models that Table 2 compares, and how each is trained and sized on equal terms.
+"""Table 2 compares these models, each trained and sized on equal terms.
 
 All are trained by the same loop on the same batches of the same pieces, with the data's own
 dropout, label smoothing and schedule. Each brings its architecture, its peak learning rate and its

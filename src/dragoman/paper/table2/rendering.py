@@ -1,4 +1,4 @@
-"""The text tables, the conclusion about length and the picture of Table 2, beside the paper's."""
+"""The text tables, the conclusion about length and the picture of Table 2 are made here."""
 
 from __future__ import annotations
 

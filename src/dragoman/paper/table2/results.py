@@ -1,4 +1,4 @@
-"""The rows of Table 2: what was measured of each model at each budget."""
+"""A row of Table 2 holds what was measured of a model at each budget."""
 
 from __future__ import annotations
 

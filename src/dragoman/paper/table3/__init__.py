@@ -1,4 +1,4 @@
-"""Table 3: variations on the Transformer, counted at the paper's size and trained at any.
+"""Table 3 varies the Transformer, counted at the paper's size and trained at any.
 
 `measurement` scales the paper's rows to a base model and trains them, `results` holds the scores
 and checks the paper's findings against them, `rendering` shows both beside the paper's.

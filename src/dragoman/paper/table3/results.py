@@ -1,4 +1,4 @@
-"""The scores measured for Table 3, and which of the paper's findings they reproduce."""
+"""Table 3's results hold scores, and say which of the paper's findings they reproduce."""
 
 from __future__ import annotations
 

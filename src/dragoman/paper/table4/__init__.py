@@ -1,4 +1,4 @@
-"""Table 4: constituency parsers, trained here or elsewhere, on one test set with one scorer.
+"""Table 4 scores constituency parsers, trained here or elsewhere, on one test set.
 
 `treebanks` finds the trees, `measurement` trains and evaluates parsers, `results` scores their
 trees, `rendering` shows the scores beside the paper's.

@@ -1,4 +1,4 @@
-"""The text tables and the picture of Table 4, our rows beside the paper's."""
+"""The text tables and the picture of Table 4 show our rows beside the paper's."""
 
 from __future__ import annotations
 

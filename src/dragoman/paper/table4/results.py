@@ -1,4 +1,4 @@
-"""The rows of Table 4, and how the trees of a parser are scored."""
+"""A row of Table 4 holds how the trees of a parser are scored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The treebanks of Table 4: any files of trees, or the sections of the Wall Street Journal."""
+"""The treebanks of Table 4 are any files of trees, or the sections of the Wall Street Journal."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Constraints on what a search may return: phrases, and trees."""
+"""Constraints limit what a search may return: phrases, and trees."""

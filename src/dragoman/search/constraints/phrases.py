@@ -1,4 +1,4 @@
-"""Phrases that a translation must contain, and phrases that it must not.
+"""A translation must contain some phrases, and must not contain others.
 
 `PhraseConstraint` keeps every hypothesis within reach of a good end: EOS only where everything is
 as required, and no piece that leaves too little room for what is still missing. That alone would

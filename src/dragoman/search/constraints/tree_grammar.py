@@ -1,4 +1,4 @@
-"""A constraint that makes every output a tree, whatever the model prefers.
+"""This constraint makes every output a tree, whatever the model prefers.
 
 `dragoman.trees.grammar` has the rules of what may follow; `dragoman.trees.linearization` has the
 same in plain Python, and is the better introduction.

@@ -1,1 +1,1 @@
-"""The routes of the service, one file for each API."""
+"""The routes of the service have one file for each API."""

@@ -1,4 +1,4 @@
-"""DeepL's API: translating texts and documents, listing languages, and what a key has used."""
+"""DeepL's API translates texts and documents, lists languages, and says what a key has used."""
 
 from __future__ import annotations
 

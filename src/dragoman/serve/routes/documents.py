@@ -1,4 +1,4 @@
-"""LibreTranslate's /translate_file: a document is sent, and its translation fetched afterwards."""
+"""To LibreTranslate's /translate_file a document is sent; its translation is fetched afterwards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Routes for whoever runs the service: liveness, readiness, the models' health and metrics."""
+"""These routes are for whoever runs the service: liveness, readiness, health and metrics."""
 
 from __future__ import annotations
 

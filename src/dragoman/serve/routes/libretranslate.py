@@ -1,4 +1,4 @@
-"""LibreTranslate's API, with the same fields, statuses and errors."""
+"""LibreTranslate's API is offered with the same fields, statuses and errors."""
 
 from __future__ import annotations
 

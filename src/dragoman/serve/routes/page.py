@@ -1,4 +1,4 @@
-"""The web page, and the API it uses beyond translations: attention, beam search, a layer's numbers.
+"""The web page has routes beyond translation: attention, beam search, a layer's numbers.
 
 These need the model itself, which is loaded when the first of them is asked for.
 """

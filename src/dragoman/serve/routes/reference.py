@@ -1,4 +1,4 @@
-"""The reference of all APIs at /docs: a page made here of the OpenAPI description.
+"""The reference of all APIs at /docs is a page made here of the OpenAPI description.
 
 It loads nothing from elsewhere, so that it works without a network and under the service's content
 security policy; FastAPI's own page would load its scripts from a CDN. Without JavaScript it can be

@@ -1,4 +1,4 @@
-"""Dragoman's own API, /v1: everything the models can do."""
+"""Dragoman's own API, /v1, offers everything the models can do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How words change in a sentence: plurals, cases, endings of verbs and adjectives, particles.
+"""Words change in a sentence: plurals, cases, endings of verbs and adjectives, particles.
 
 There is no dictionary in it. Each language has a file of rules and tables of what departs from
 them; a language without one has words that never change.

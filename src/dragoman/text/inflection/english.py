@@ -1,4 +1,4 @@
-"""How English words change: plurals of nouns, and the forms of verbs."""
+"""English nouns have plurals, and verbs have forms."""
 
 from __future__ import annotations
 

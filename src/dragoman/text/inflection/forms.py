@@ -1,4 +1,4 @@
-"""What the rules of every language return: the forms of a word, each with what is known of it."""
+"""The rules of every language return the forms of a word, each with what is known of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How German words change: nouns by number and case, adjectives, verbs; which gender a noun has.
+"""German nouns change by number and case, adjectives and verbs too; nouns have a gender.
 
 Common nouns and irregular verbs stand in tables, which compounds are found in by how they end.
 Everything else follows the rules of endings, and where these leave a choice all forms are returned,

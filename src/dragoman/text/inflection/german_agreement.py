@@ -1,4 +1,4 @@
-"""What agrees with a German noun: the article, adjectives and relative pronoun around it.
+"""The article, adjectives and relative pronoun around a German noun agree with it.
 
 Where a noun of another gender comes in another's place, these change with it: in dem alten Haus,
 das … becomes in der alten Hütte, die …

@@ -1,4 +1,4 @@
-"""The gender and plural of common German nouns, which most compounds end in.
+"""This table has the gender and plural of common German nouns, which most compounds end in.
 
 A noun that is not here has the gender and plural of the longest noun that it ends in, as Bahnhof
 has those of Hof; suffixes such as -ung and -chen follow rules and are left to `german`.

@@ -1,4 +1,4 @@
-"""How Korean nouns take particles, and how a particle fits the noun it follows.
+"""Korean nouns take particles, and a particle fits the noun it follows.
 
 A particle is written together with its noun, and many have two forms: one after a consonant, one
 after a vowel. What a word ends in is read off Hangul, and guessed for digits and Latin letters by

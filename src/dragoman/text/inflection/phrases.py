@@ -1,4 +1,4 @@
-"""A word or phrase in all its forms: found in a text, and written in each of them."""
+"""A word or phrase is found in a text in all its forms, and written in each of them."""
 
 from __future__ import annotations
 

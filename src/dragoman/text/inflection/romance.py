@@ -1,4 +1,4 @@
-"""How French, Spanish and Portuguese nouns and adjectives make their plurals."""
+"""French, Spanish and Portuguese nouns and adjectives make their plurals by these rules."""
 
 from __future__ import annotations
 

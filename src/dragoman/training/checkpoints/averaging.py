@@ -1,4 +1,4 @@
-"""Averaging the weights of several checkpoints, as a model (§6.1)."""
+"""The weights of several checkpoints are averaged into one model (§6.1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checkpoints: everything a run needs to go on, in a directory that is complete or not there.
+"""A checkpoint is everything a run needs to go on, in a directory that is complete or not there.
 
 ``checkpoints/step-00001000/`` holds the weights, the optimiser's moments, the moving average if
 there is one and the states of the random generators, in one shard a rank; and ``state.json``: the

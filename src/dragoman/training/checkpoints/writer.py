@@ -1,4 +1,4 @@
-"""Writing checkpoints asynchronously: a thread brings a copy of the state to the disk.
+"""Checkpoints are written asynchronously: a thread brings a copy of the state to the disk.
 
 The loop waits for a copy of its tensors in host memory, no longer. If the disk fails, a message
 says so at once, and the run goes on with the checkpoint it has.

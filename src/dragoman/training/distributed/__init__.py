@@ -1,1 +1,1 @@
-"""Training on several devices or machines."""
+"""A model is trained on several devices or machines."""

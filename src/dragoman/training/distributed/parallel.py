@@ -1,4 +1,4 @@
-"""Data parallelism: how the gradients of all ranks become one, with DDP or with FSDP2.
+"""In data parallelism the gradients of all ranks become one, with DDP or with FSDP2.
 
 With DDP every rank keeps a copy of the weights, and gradients are exchanged bucket by bucket while
 the backward pass goes on. With FSDP2, for models too large for that, each rank keeps some rows of

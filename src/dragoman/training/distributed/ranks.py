@@ -1,4 +1,4 @@
-"""One process or many: which rank this is, how ranks find each other and exchange numbers.
+"""A process is one rank of one or many; ranks find each other and exchange numbers.
 
 Started plainly there is one rank, and nothing here communicates. Under torchrun there are several,
 joined in a process group: gloo on CPUs, NCCL on GPUs.

@@ -1,4 +1,4 @@
-"""The watchdog: noticing that a rank is gone, and ending with its name instead of hanging.
+"""The watchdog notices that a rank is gone, and ends with its name instead of hanging.
 
 In every rank a thread regularly writes a heartbeat with its step to torchrun's store, and reads
 that of the next rank; so however many ranks there are, the store has little to do. A rank counts as
