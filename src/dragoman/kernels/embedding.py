@@ -1,4 +1,4 @@
-"""The embedding layer (§3.4): pieces times √d_model, plus positions, then dropout, in one pass."""
+"""The embedding layer (§3.4) is one pass: pieces times √d_model, plus positions, then dropout."""
 
 # N positions of all rows, M model width
 

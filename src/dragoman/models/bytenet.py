@@ -1,4 +1,4 @@
-"""ByteNet is the model of "Neural Machine Translation in Linear Time" (arXiv 1610.10099).
+"""ByteNet (Kalchbrenner et al., 2016, arXiv 1610.10099) translates in linear time.
 
 Sections are of that paper's second version. A "column" is a position of the unfolded source.
 """

@@ -64,18 +64,18 @@ class ConvolutionState(State):
         self.source = source  # B … each: once a sentence
 
     def expand(self, beams: int) -> Self:
-        """See State."""
+        """Repeat the hypothesis of each sentence, as `State.expand` says."""
         self.histories = [history.expand(-1, beams, -1, -1) for history in self.histories]
         return self
 
     def reorder(self, parents_BK: Tensor) -> Self:
-        """See State."""
+        """Let hypotheses continue others, as `State.reorder` says."""
         sentences = torch.arange(len(parents_BK), device=parents_BK.device)[:, None]
         self.histories = [history[sentences, parents_BK] for history in self.histories]
         return self
 
     def keep(self, sentences_B: Tensor) -> Self:
-        """See State."""
+        """Keep only some sentences, as `State.keep` says."""
         self.histories = [history[sentences_B] for history in self.histories]
         self.source = tuple(tensor[sentences_B] for tensor in self.source)
         return self

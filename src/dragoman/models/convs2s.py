@@ -1,4 +1,4 @@
-"""ConvS2S is the model of "Convolutional Sequence to Sequence Learning" (arXiv 1705.03122).
+"""ConvS2S (Gehring et al., 2017, arXiv 1705.03122) translates by convolutions alone.
 
 Sections are of that paper.
 """

@@ -24,15 +24,15 @@ class EnsembleState(State):
         return EnsembleState([change(state) for state in self.states])
 
     def expand(self, beams: int) -> EnsembleState:
-        """See State."""
+        """Repeat the hypothesis of each sentence, as `State.expand` says."""
         return self._change(lambda state: state.expand(beams))
 
     def reorder(self, parents_BK: Tensor) -> EnsembleState:
-        """See State."""
+        """Let hypotheses continue others, as `State.reorder` says."""
         return self._change(lambda state: state.reorder(parents_BK))
 
     def keep(self, sentences_B: Tensor) -> EnsembleState:
-        """See State."""
+        """Keep only some sentences, as `State.keep` says."""
         return self._change(lambda state: state.keep(sentences_B))
 
 
@@ -70,11 +70,11 @@ class Ensemble(Model):
         return self.logits(features)
 
     def start(self, source: Rows) -> EnsembleState:
-        """See Model."""
+        """Read the source and return the first state, as `Model.start` says."""
         return EnsembleState([model.start(source) for model in self._members()])
 
     def step(self, ids_BK: Tensor, state: State) -> tuple[Tensor, EnsembleState]:
-        """See Model."""
+        """Append a piece to every hypothesis, as `Model.step` says."""
         assert isinstance(state, EnsembleState)
         steps = [
             model.step(ids_BK, one)

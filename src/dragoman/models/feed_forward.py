@@ -62,15 +62,15 @@ class FeedForwardState(State):
         self.length = 0
 
     def expand(self, beams: int) -> FeedForwardState:
-        """See State."""
+        """Repeat the hypothesis of each sentence, as `State.expand` says."""
         return self
 
     def reorder(self, parents_BK: Tensor) -> FeedForwardState:
-        """See State."""
+        """Let hypotheses continue others, as `State.reorder` says."""
         return self
 
     def keep(self, sentences_B: Tensor) -> FeedForwardState:
-        """See State."""
+        """Keep only some sentences, as `State.keep` says."""
         self.memory_BSM = self.memory_BSM[sentences_B]
         return self
 
@@ -124,7 +124,7 @@ class FeedForwardModel(Model):
         return out
 
     def features(self, source: Rows, target: Rows) -> Tensor:
-        """See Model."""
+        """Return the decoder's output at every target position, as `Model.features` says."""
         places_RT = aligned_source_positions(target, source)
         memory_RSM = nn.functional.pad(self.encode(source), (0, 0, 0, 1))  # 0 at S: no source
         memory_RTM = memory_RSM.gather(1, places_RT[..., None].expand(-1, -1, memory_RSM.shape[-1]))
@@ -132,11 +132,11 @@ class FeedForwardModel(Model):
         return self.decode(x_RTM, memory_RTM, target)
 
     def start(self, source: Rows) -> FeedForwardState:
-        """See Model."""
+        """Read the source and return the first state, as `Model.start` says."""
         return FeedForwardState(self.encode(source) * (source.segments_RL > 0)[..., None])
 
     def step(self, ids_BK: Tensor, state: State) -> tuple[Tensor, FeedForwardState]:
-        """See Model."""
+        """Append a piece to every hypothesis, as `Model.step` says."""
         assert isinstance(state, FeedForwardState)
         now = torch.full_like(ids_BK, state.length)
         memory_B1M = state.memory_BSM[:, state.length : state.length + 1]

@@ -69,7 +69,7 @@ class GNMT(Model):
         return x
 
     def features(self, source: Rows, target: Rows) -> Tensor:
-        """See Model."""
+        """Return the decoder's output at every target position, as `Model.features` says."""
         src, tgt = unpack(source, target)
         memory_NM = self.encode(source, src)
         x = self._embed(self.target_pieces, tgt.gather(target.ids_RL))
@@ -80,7 +80,7 @@ class GNMT(Model):
         return tgt.to_rows(x)
 
     def start(self, source: Rows) -> RecurrentState:
-        """See Model."""
+        """Read the source and return the first state, as `Model.start` says."""
         (src,) = unpack(source)
         memory = self.source_attention.encode_source(self.encode(source, src), src)
         B, _, M = memory.values_BSM.shape
@@ -88,7 +88,7 @@ class GNMT(Model):
         return RecurrentState(zeros_BKJD, memory)
 
     def step(self, ids_BK: Tensor, state: State) -> tuple[Tensor, RecurrentState]:
-        """See Model."""
+        """Append a piece to every hypothesis, as `Model.step` says."""
         assert isinstance(state, RecurrentState)
         old = state.hidden_BKJD.unbind(2)
         x = self._embed(self.target_pieces, ids_BK)

@@ -224,7 +224,7 @@ class DotAttention(SourceAttention):
     """Score by s_tᵀ h_i (Luong et al. 2015)."""
 
     def score(self, queries_nTM: Tensor, keys_nSM: Tensor) -> Tensor:
-        """See SourceAttention."""
+        """Return the scores of the source positions, as `SourceAttention.score` says."""
         return queries_nTM @ keys_nSM.transpose(1, 2)
 
 
@@ -249,7 +249,7 @@ class AdditiveAttention(SourceAttention):
         return out
 
     def score(self, queries_nTM: Tensor, keys_nSM: Tensor) -> Tensor:
-        """See SourceAttention."""
+        """Return the scores of the source positions, as `SourceAttention.score` says."""
         compared_nTSM = torch.tanh(queries_nTM[:, :, None] + keys_nSM[:, None])
         scores: Tensor = self.scorer(compared_nTSM)
         return scores.squeeze(-1)
@@ -263,18 +263,18 @@ class RecurrentState(State):
         self.memory = memory
 
     def expand(self, beams: int) -> RecurrentState:
-        """See State."""
+        """Repeat the hypothesis of each sentence, as `State.expand` says."""
         self.hidden_BKJD = self.hidden_BKJD.expand(-1, beams, -1, -1)
         return self
 
     def reorder(self, parents_BK: Tensor) -> RecurrentState:
-        """See State."""
+        """Let hypotheses continue others, as `State.reorder` says."""
         sentences = torch.arange(len(parents_BK), device=parents_BK.device)[:, None]
         self.hidden_BKJD = self.hidden_BKJD[sentences, parents_BK]
         return self
 
     def keep(self, sentences_B: Tensor) -> RecurrentState:
-        """See State."""
+        """Keep only some sentences, as `State.keep` says."""
         self.hidden_BKJD = self.hidden_BKJD[sentences_B]
         self.memory = self.memory.keep(sentences_B)
         return self
@@ -341,7 +341,7 @@ class Recurrent(Model):
         return x, last_BM
 
     def features(self, source: Rows, target: Rows) -> Tensor:
-        """See Model."""
+        """Return the decoder's output at every target position, as `Model.features` says."""
         src, tgt = unpack(source, target)
         memory_NM, last_BM = self.encode(source, src)
         x = self._embed(self.target_pieces, tgt.gather(target.ids_RL))
@@ -352,7 +352,7 @@ class Recurrent(Model):
         return tgt.to_rows(self._attentional_vector(context_NM, x))
 
     def start(self, source: Rows) -> RecurrentState:
-        """See Model."""
+        """Read the source and return the first state, as `Model.start` says."""
         (src,) = unpack(source)
         memory_NM, last_BM = self.encode(source, src)
         hidden_BJD = torch.stack([torch.tanh(begin(last_BM)) for begin in self.begin], 1)
@@ -361,7 +361,7 @@ class Recurrent(Model):
         )
 
     def step(self, ids_BK: Tensor, state: State) -> tuple[Tensor, RecurrentState]:
-        """See Model."""
+        """Append a piece to every hypothesis, as `Model.step` says."""
         assert isinstance(state, RecurrentState)
         x = self._embed(self.target_pieces, ids_BK)
         hidden = []

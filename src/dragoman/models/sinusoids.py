@@ -1,4 +1,4 @@
-"""The sinusoids of §3.5 are in numpy, for engines share them that must not import PyTorch.
+"""The sinusoids of §3.5 are in numpy: engines that must not import PyTorch share them.
 
 All other positions are in `dragoman.models.positions`, which makes tensors of these.
 """

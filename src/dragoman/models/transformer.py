@@ -352,7 +352,7 @@ class Transformer(Model):
         return out
 
     def features(self, source: Rows, target: Rows) -> Tensor:
-        """See Model."""
+        """Return the decoder's output at every target position, as `Model.features` says."""
         memory = self.encode(source)
         length = target.ids_RL.shape[1]
         mask = AttentionMask(target, causal=True, window=self.config.window)
@@ -364,7 +364,7 @@ class Transformer(Model):
         return out
 
     def start(self, source: Rows) -> TransformerState:
-        """See Model."""
+        """Read the source and return the first state, as `Model.start` says."""
         memory = self.encode(source)
         c = self.config
         empty_k = memory.new_empty(len(memory), 1, c.heads, 0, c.d_k)
@@ -376,7 +376,7 @@ class Transformer(Model):
         return TransformerState(layers, (source.segments_RL > 0)[:, None, None, :])
 
     def step(self, ids_BK: Tensor, state: State) -> tuple[Tensor, TransformerState]:
-        """See Model."""
+        """Append a piece to every hypothesis, as `Model.step` says."""
         assert isinstance(state, TransformerState)
         now = torch.full_like(ids_BK, state.length)
         x = ResidualStream.of(self.target_embedding(ids_BK, now, state.length + 1))
@@ -416,18 +416,18 @@ class GrowingCache:
         return self.memory[:, :, :, first : self.length].flatten(0, 1)
 
     def expand(self, beams: int) -> None:
-        """See State."""
+        """Repeat the hypothesis of each sentence, as `State.expand` says."""
         self.memory = self.memory.expand(-1, beams, -1, -1, -1).contiguous()
 
     def reorder(self, parents_BK: Tensor) -> None:
-        """See State."""
+        """Let hypotheses continue others, as `State.reorder` says."""
         B, K = parents_BK.shape
         rows_B1 = K * torch.arange(B, device=parents_BK.device)[:, None]
         chosen = self.memory.flatten(0, 1).index_select(0, (rows_B1 + parents_BK).flatten())
         self.memory = chosen.view(self.memory.shape)
 
     def keep(self, sentences_B: Tensor) -> None:
-        """See State."""
+        """Keep only some sentences, as `State.keep` says."""
         self.memory = self.memory.index_select(0, sentences_B)
 
 
@@ -454,19 +454,19 @@ class TransformerState(State):
         return self.layers[0].own_k.length
 
     def expand(self, beams: int) -> TransformerState:
-        """See State."""
+        """Repeat the hypothesis of each sentence, as `State.expand` says."""
         for cache in self._caches():
             cache.expand(beams)
         return self
 
     def reorder(self, parents_BK: Tensor) -> TransformerState:
-        """See State."""
+        """Let hypotheses continue others, as `State.reorder` says."""
         for cache in self._caches():
             cache.reorder(parents_BK)
         return self
 
     def keep(self, sentences_B: Tensor) -> TransformerState:
-        """See State."""
+        """Keep only some sentences, as `State.keep` says."""
         for cache in self._caches():
             cache.keep(sentences_B)
         for layer in self.layers:

@@ -1,4 +1,4 @@
-"""All searches share these results, options, and rules on scores and lengths.
+"""A search takes options, returns hypotheses, and follows rules on scores and lengths.
 
 All searches share these, those of the engines too; so there is no PyTorch here.
 """

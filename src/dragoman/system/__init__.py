@@ -1,1 +1,1 @@
-"""The operating system gives files, memory, cores, signals and processes; they are used here."""
+"""These modules use what the operating system gives: files, memory, cores, signals, processes."""

@@ -56,15 +56,15 @@ class PairTokenizer(Tokenizer):
         return collapse_spaces(text.encode("utf-8", "replace").decode())
 
     def encode(self, text: str) -> list[int]:
-        """See Tokenizer."""
+        """Return the ids of a text, as `Tokenizer.encode` says."""
         return self._encode_directly([self.normalize(text)])[0]
 
     def encode_normalized(self, texts: Sequence[str]) -> list[list[int]]:
-        """See Tokenizer."""
+        """Return the ids of a normalised text, as `Tokenizer.encode_normalized` says."""
         return self._encode_directly(list(texts))
 
     def encode_targets(self, texts: Sequence[str]) -> list[list[int]]:
-        """See Tokenizer."""
+        """Return the ids of targets, as `Tokenizer.encode_targets` says."""
         return [self._lookup(row) for row in self._target.Encode(list(texts), out_type=str)]
 
     def _encode_directly(self, texts: list[str]) -> list[list[int]]:
@@ -85,7 +85,7 @@ class PairTokenizer(Tokenizer):
         return [self._ids.get(piece, UNK) for piece in pieces]
 
     def pieces(self, ids: Iterable[int]) -> list[str]:
-        """See Tokenizer."""
+        """Return the pieces of ids, as `Tokenizer.pieces` says."""
         size = len(self)
         return [self._spelling[int(i) if 0 <= i < size else UNK] for i in ids]
 
@@ -96,7 +96,7 @@ class PairTokenizer(Tokenizer):
 
     @cached_property
     def vocabulary(self) -> dict[str, int]:
-        """See Tokenizer."""
+        """Return the vocabulary, as `Tokenizer.vocabulary` says."""
         return {piece: i for i, piece in enumerate(self._spelling) if i >= FIRST_PIECE}
 
     @cached_property

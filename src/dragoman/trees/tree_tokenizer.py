@@ -95,7 +95,7 @@ class TreeTokenizer(Tokenizer):
 
     @property
     def sizes(self) -> tuple[int, int]:
-        """See Tokenizer."""
+        """Return how many ids there are, as `Tokenizer.sizes` says."""
         return len(self), self.announcements.stop
 
     @property
@@ -130,7 +130,7 @@ class TreeTokenizer(Tokenizer):
         return text
 
     def encode_targets(self, texts: Sequence[str]) -> list[list[int]]:
-        """See Tokenizer."""
+        """Return the ids of targets, as `Tokenizer.encode_targets` says."""
         return [self._encode_tree(_read_tree(text, self._collapse)) for text in texts]
 
     def _encode_tree(self, tree: Tree) -> list[int]:
@@ -153,7 +153,7 @@ class TreeTokenizer(Tokenizer):
         return [id_ for id_ in ids if id_ not in announcements]
 
     def decode_target(self, ids: Sequence[int], source: str) -> str:
-        """See Tokenizer."""
+        """Return what a target's ids say, as `Tokenizer.decode_target` says."""
         return write_tree(self.tree(ids, self.split_source(source)))
 
     def tree(self, ids: Sequence[int], words: Sequence[str]) -> Tree:

@@ -130,7 +130,7 @@ class PhraseConstraint(Constraint):
         return wanted.min_pieces + (len(wanted.must_not) > 0)
 
     def allowed(self, sentences_B: Tensor, ids_BKT: Tensor, room_B: Tensor) -> Tensor:
-        """See Constraint."""
+        """Return which pieces may come next, as `Constraint.allowed` says."""
         sentences = sentences_B.tolist()
         left, allowed = [], []
         for sentence, hypotheses, room in zip(
