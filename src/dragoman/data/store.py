@@ -61,7 +61,7 @@ class StoreWriter:
         self._target = _SideWriter(directory, "target")
 
     def append(self, source: Sequence[int] | Ids, target: Sequence[int] | Ids) -> None:
-        """Add one pair."""
+        """Add one pair of id sequences to the store."""
         self.extend(
             np.asarray(source, self._type),
             np.array([len(source)]),

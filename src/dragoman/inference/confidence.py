@@ -54,7 +54,7 @@ class Calibration:
     """The same for sentences."""
 
     def save(self, directory: Path) -> None:
-        """Write ``calibration.json``."""
+        """Write the calibration to ``calibration.json`` of a model directory."""
         table = {"format": 1, **asdict(self)}
         atomic_write(directory / CALIBRATION_FILE, json.dumps(table, indent=2) + "\n")
 

@@ -147,7 +147,7 @@ class ByteNet(Model):
         return unfolding, self.join(F.relu(self.encoder_norm(x)))
 
     def features(self, source: Rows, target: Rows) -> Tensor:
-        """See Model."""
+        """Return the decoder's output at every target position, as `Model.features` says."""
         unfolding, columns = self.encode(source)
         x = self._embed(target.ids_RL, self.target_pieces) + unfolding.gather(columns, target)
         for block in self.decoder:
@@ -162,7 +162,7 @@ class ByteNet(Model):
         return [block for block in self.decoder if isinstance(block, Block)]
 
     def start(self, source: Rows) -> ConvolutionState:
-        """See Model."""
+        """Read the source and return the first state, as `Model.start` says."""
         unfolding, columns = self.encode(source)
         width = int(unfolding.widths_RG.max())
         lengths_B = torch.full_like(source.ids_RL[:, 0], width)
@@ -172,7 +172,7 @@ class ByteNet(Model):
         return ConvolutionState(histories, columns_BCM)
 
     def step(self, ids_BK: Tensor, state: State) -> tuple[Tensor, ConvolutionState]:
-        """See Model."""
+        """Append a piece to every hypothesis, as `Model.step` says."""
         assert isinstance(state, ConvolutionState)
         x = self._embed(ids_BK, self.target_pieces)
         (columns_BCM,) = state.source

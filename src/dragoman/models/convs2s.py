@@ -184,7 +184,7 @@ class ConvS2S(Model):
         return z, (z + e) * SQRT_HALF
 
     def features(self, source: Rows, target: Rows) -> Tensor:
-        """See Model."""
+        """Return the decoder's output at every target position, as `Model.features` says."""
         memory = (*self.encode(source), AttentionMask(target, source).mask[:, 0])
         g: Tensor = self.target_embedding(target.ids_RL, target.positions_RL)
         x = g
@@ -196,7 +196,7 @@ class ConvS2S(Model):
         return [layer for layer in self.decoder if isinstance(layer, DecoderLayer)]
 
     def start(self, source: Rows) -> ConvolutionState:
-        """See Model."""
+        """Read the source and return the first state, as `Model.start` says."""
         z, values = self.encode(source)
         histories = [
             layer.convolution.convolution.empty_history(z) for layer in self._decoder_layers()
@@ -204,7 +204,7 @@ class ConvS2S(Model):
         return ConvolutionState(histories, z, values, (source.segments_RL > 0)[:, None])
 
     def step(self, ids_BK: Tensor, state: State) -> tuple[Tensor, ConvolutionState]:
-        """See Model."""
+        """Append a piece to every hypothesis, as `Model.step` says."""
         assert isinstance(state, ConvolutionState)
         g: Tensor = self.target_embedding(ids_BK, torch.full_like(ids_BK, state.length))
         x = g

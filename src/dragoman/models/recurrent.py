@@ -239,12 +239,12 @@ class AdditiveAttention(SourceAttention):
         self.scorer = Linear(d_model, 1, bias=False)
 
     def project(self, queries: Tensor) -> Tensor:
-        """Return W s_t."""
+        """Return W s_t, the decoder's state as the scores need it."""
         out: Tensor = self.query(queries)
         return out
 
     def keys(self, memory: Tensor) -> Tensor:
-        """Return U h_i."""
+        """Return U h_i, the source positions as the scores need them."""
         out: Tensor = self.key(memory)
         return out
 

@@ -48,7 +48,7 @@ class UnpackedSentences:
     """Each feature is at this position of its sentence."""
 
     def gather(self, x_RL: Tensor) -> Tensor:
-        """Return N … of R L …"""
+        """Return the features of all sentences, N …, from rows, R L …, without the padding."""
         return x_RL.flatten(0, 1).index_select(0, self.places_N)
 
     def to_rows(self, x_NM: Tensor) -> Tensor:

@@ -26,7 +26,7 @@ class Leaf:
 
 
 class Node:
-    """Hold a constituent."""
+    """Hold a constituent: its label, and the words or constituents it is made of."""
 
     __slots__ = ("children", "label")
 

@@ -315,10 +315,10 @@ def is_not_singular(subject: Nominal) -> bool:
 
 
 class SentenceSampler(PhraseSampler):
-    """Draw whole sentences."""
+    """Draw the meanings of whole sentences, of one or more clauses."""
 
     def sentence(self) -> Sentence:
-        """Draw a meaning."""
+        """Draw the meaning of one sentence."""
         draw = self.random()
         if draw < 0.37:
             return Sentence(self.clause(main=True))

@@ -56,7 +56,7 @@ MAX_CLIENTS: Final = 10_000
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Limits:
-    """How much the service takes of a request, and of all requests at a time."""
+    """Say how much the service takes of a request, and of all requests at a time."""
 
     max_characters: int = 20_000
     """The most characters of a request, all its texts together."""

@@ -80,7 +80,7 @@ class NumberReading:
 
     @property
     def value(self) -> Decimal:
-        """Return the number."""
+        """Return the number as a decimal."""
         return Decimal(f"{self.whole}.{self.fraction or 0}")
 
     @property

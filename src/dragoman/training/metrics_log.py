@@ -34,7 +34,7 @@ class MetricsWriter:
         os.fsync(self._file.fileno())
 
     def write(self, kind: str, step: int, **values: float | int | str) -> None:
-        """Record an event."""
+        """Record an event of the run with its values."""
         line = {"kind": kind, "step": step}
         line.update({k: round(v, 6) if isinstance(v, float) else v for k, v in values.items()})
         self._file.write(json.dumps(line) + "\n")
@@ -45,7 +45,7 @@ class MetricsWriter:
         self._tensorboard.write(kind, step, numbers)
 
     def close(self) -> None:
-        """Close the files."""
+        """Close metrics.jsonl and the TensorBoard events."""
         self._file.close()
         if self._tensorboard is not None:
             self._tensorboard.close()
@@ -87,5 +87,5 @@ class _TensorBoardWriter:
         self._file.flush()
 
     def close(self) -> None:
-        """Close the file."""
+        """Close TensorBoard's file."""
         self._file.close()

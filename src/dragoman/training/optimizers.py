@@ -120,7 +120,7 @@ class Adam:
         )
 
     def zero_grad(self) -> None:
-        """Forget the gradients."""
+        """Forget the gradients of all weights."""
         for parameter in self.parameters:
             parameter.grad = None
 

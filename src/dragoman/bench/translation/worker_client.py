@@ -74,7 +74,7 @@ class Worker:
         return f"its process {ended}{': ' if output else ''}{output[-1] if output else ''}"
 
     def close(self) -> None:
-        """End the process."""
+        """End the worker process and wait for it."""
         for pipe in (self._process.stdin, self._process.stdout):
             with suppress(OSError):
                 assert pipe is not None

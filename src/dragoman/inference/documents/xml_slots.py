@@ -36,11 +36,11 @@ class AttributeSlot(Slot):
 
     @property
     def unit(self) -> Unit:  # type: ignore[override]
-        """Return the value."""
+        """Return the attribute's value as a unit."""
         return Unit(self.element.get(self.name))
 
     def fill(self, translation: Unit) -> None:
-        """Set the value."""
+        """Set the attribute to its translation."""
         self.element.set(self.name, clean(translation.text))
 
 
@@ -52,11 +52,11 @@ class TextSlot(Slot):
 
     @property
     def unit(self) -> Unit:  # type: ignore[override]
-        """Return the text."""
+        """Return the element's text as a unit."""
         return Unit(self.element.text)
 
     def fill(self, translation: Unit) -> None:
-        """Set the text."""
+        """Replace the element's text by its translation."""
         self.element.text = clean(translation.text)
 
 

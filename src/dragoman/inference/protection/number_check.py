@@ -98,7 +98,7 @@ class NumberToken:
 
     @property
     def digits(self) -> str:
-        """Return its digits."""
+        """Return the digits of the number, without separators."""
         return re.sub(r"\D", "", self.text)
 
     @property

@@ -1,4 +1,4 @@
-"""What was taken out of a text is put in its place in the translation.
+"""Items that were taken out of a text are put in their places in its translation.
 
 With an alignment an item goes beside what its neighbours became. Without one, words that are the
 same on both sides and commas say where one is, and what lies between is measured by its length.

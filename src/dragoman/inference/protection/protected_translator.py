@@ -293,7 +293,7 @@ class _Restoration:
         *,
         last: bool = False,
     ) -> None:
-        """Where it is the `last` attempt what is missing is put where it may belong."""
+        """Prepare; where it is the `last` attempt, what is missing is put where it may belong."""
         self.plan, self._found, self._languages, self._last = plan, found, languages, last
         self._output = found.text
         self._edits: list[Edit] = []

@@ -79,7 +79,7 @@ class Usage(BaseModel):
 
 @router.post("/translate", openapi_extra=form_schema(DeepLBody))
 async def translate_texts(request: Request, body: DeepLBody) -> DeepLAnswer:
-    """Translate texts."""
+    """Translate texts, as DeepL does."""
     key = _authenticate(request)
     texts = [body.text] if isinstance(body.text, str) else body.text
     if not texts:

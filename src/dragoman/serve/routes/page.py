@@ -39,7 +39,7 @@ Index = Field(ge=0, le=1000, description="Counted from 0.")
 
 @router.get("/", include_in_schema=False)
 async def page() -> Response:
-    """Return the page."""
+    """Return the web page to try the models on."""
     headers = {"content-security-policy": POLICY}
     return Response(_files()["index.html"], media_type="text/html", headers=headers)
 
@@ -62,7 +62,7 @@ def _files() -> dict[str, bytes]:
 
 
 class HeadBody(StrictBody):
-    """An attention head."""
+    """An attention head by its layer and its number."""
 
     part: Part = Field(description="Self-attention of one side, or attention to the source.")
     layer: int = Index

@@ -40,7 +40,7 @@ _KEYS: Final = {
 
 @router.get("/docs", include_in_schema=False)
 async def reference(request: Request) -> HTMLResponse:
-    """Return the reference."""
+    """Return the page that describes every route."""
     state = request.app.state
     if not hasattr(state, "reference"):
         state.reference = render_reference(request.app.openapi())

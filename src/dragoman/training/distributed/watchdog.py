@@ -216,7 +216,7 @@ class _SignalListener:
         return False
 
     def close(self) -> None:
-        """Stop listening."""
+        """Stop listening for signals."""
         if self._before is not None:
             with suppress(ValueError):
                 signal.set_wakeup_fd(self._before)
