@@ -31,7 +31,7 @@ Kind = tuple["BatchedEngine", SearchOptions]
 
 
 class BatchedEngine(ContinuousBatchingEngine):
-    """An engine whose searches join those of other requests; many threads may use it."""
+    """Search together with other requests, as an engine does; many threads may use it."""
 
     def __init__(self, engine: CpuEngine, batcher: Batcher, name: str, longest: int) -> None:
         super().__init__(engine, longest)
@@ -84,7 +84,7 @@ class _Search:
 
 
 class _Sentence(NamedTuple):
-    """A sentence by the search it belongs to, its place there, and its ids."""
+    """Hold a sentence: the search it belongs to, its place there, and its ids."""
 
     search: _Search
     place: int

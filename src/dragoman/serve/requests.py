@@ -46,7 +46,7 @@ def get_authenticator(request: Request) -> Authenticator:
 
 
 class TranslatedText(NamedTuple):
-    """A translation, with the language its text was taken to be in."""
+    """Hold a translation, with the language its text was taken to be in."""
 
     translation: Translation
     source: str
@@ -153,7 +153,7 @@ async def _translate_parts(
 
 
 class Body(BaseModel):
-    """A body whose values must have the types of its schema; none are converted."""
+    """Require that a body's values have the types of its schema; none are converted."""
 
     model_config = ConfigDict(strict=True, allow_inf_nan=False)
 
@@ -181,7 +181,7 @@ _BOOLEANS: Final = {"true": True, "1": True, "false": False, "0": False}
 
 
 class FormRoute(APIRoute):
-    """A route whose `body` may come as JSON or as a form with the same fields."""
+    """Let a route's `body` come as JSON or as a form with the same fields."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """Return FastAPI's handler, given forms as JSON."""

@@ -13,7 +13,7 @@ from dragoman.serve.limits import Limits
 
 
 class NamedModel(NamedTuple):
-    """A model directory, and the name its model is served by."""
+    """Hold a model directory, and the name its model is served by."""
 
     name: str
     path: Path

@@ -57,7 +57,7 @@ class OutOfMemoryRecord:
 
 
 class UnrecoverableOutOfMemoryError(TrainingError):
-    """Memory ran out, and this process cannot go on.
+    """Raised when memory ran out and this process cannot go on.
 
     Either the slices are single rows already, or other ranks wait for it in a collective.
     """

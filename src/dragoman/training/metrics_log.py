@@ -87,5 +87,5 @@ class _TensorBoardWriter:
         self._file.flush()
 
     def close(self) -> None:
-        """Close TensorBoard's file."""
+        """Close the file of TensorBoard events."""
         self._file.close()

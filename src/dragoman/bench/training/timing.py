@@ -27,7 +27,7 @@ CPU_SHAPES: Final = ((1024, 1024, 1024), (2048, 512, 1024))
 
 
 class BenchmarkCase(Protocol):
-    """Something that is timed; a round is one pass over its batches, one step for each."""
+    """Hold something that is timed; a round is one pass over its batches, one step for each."""
 
     @property
     def name(self) -> str:

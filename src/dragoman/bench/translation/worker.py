@@ -22,7 +22,7 @@ from dragoman.errors import first_line
 
 
 class LoadedSystem(Protocol):
-    """A system that has loaded its model, as `worker_NAME.load` returns it."""
+    """Hold a system that has loaded its model, as `worker_NAME.load` returns it."""
 
     def apply_settings(self, settings: Mapping[str, Any]) -> None:
         """Use these threads and batches from now on."""

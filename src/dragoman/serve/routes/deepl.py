@@ -34,7 +34,7 @@ router = APIRouter(
 
 
 class DeepLBody(Body):
-    """The texts to translate. DeepL's other fields are accepted and change nothing."""
+    """Gives the texts to translate. DeepL's other fields are accepted and change nothing."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -49,7 +49,7 @@ class DeepLBody(Body):
 
 
 class DeepLTranslation(BaseModel):
-    """The translation of one text."""
+    """Holds the translation of one text."""
 
     detected_source_language: str
     text: str
@@ -57,13 +57,13 @@ class DeepLTranslation(BaseModel):
 
 
 class DeepLAnswer(BaseModel):
-    """The translations, in the order of the texts."""
+    """Holds the translations, in the order of the texts."""
 
     translations: list[DeepLTranslation]
 
 
 class DeepLLanguage(BaseModel):
-    """A language that is served."""
+    """Names a language that is served."""
 
     language: str
     name: str
@@ -71,7 +71,7 @@ class DeepLLanguage(BaseModel):
 
 
 class Usage(BaseModel):
-    """The characters translated for a key since the service began."""
+    """Counts the characters translated for a key since the service began."""
 
     character_count: int
     character_limit: int

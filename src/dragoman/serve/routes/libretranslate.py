@@ -27,7 +27,7 @@ Key = Annotated[str | None, Field(description="Needed if the service has API key
 
 
 class TranslateBody(Body):
-    """The text or texts to translate."""
+    """Gives the text or texts to translate."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -45,14 +45,14 @@ class TranslateBody(Body):
 
 
 class Detected(BaseModel):
-    """A language a text may be in."""
+    """Names a language a text may be in."""
 
     confidence: float = Field(description="0 to 100.")
     language: str
 
 
 class TranslateAnswer(BaseModel):
-    """The translations: a list of each kind if q was a list."""
+    """Holds the translations: a list of each kind if q was a list."""
 
     translatedText: str | list[str]
     detectedLanguage: Detected | list[Detected] | None = Field(
@@ -62,7 +62,7 @@ class TranslateAnswer(BaseModel):
 
 
 class DetectBody(Body):
-    """The text whose language is to be detected."""
+    """Gives the text whose language is to be detected."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"q": "Good morning!"}]})
     q: str
@@ -70,7 +70,7 @@ class DetectBody(Body):
 
 
 class Language(BaseModel):
-    """A language that can be translated from."""
+    """Names a language that can be translated from."""
 
     code: str
     name: str

@@ -62,7 +62,7 @@ def _files() -> dict[str, bytes]:
 
 
 class HeadBody(StrictBody):
-    """An attention head by its layer and its number."""
+    """Names an attention head by its layer and its number."""
 
     part: Part = Field(description="Self-attention of one side, or attention to the source.")
     layer: int = Index
@@ -70,7 +70,7 @@ class HeadBody(StrictBody):
 
 
 class AttentionBody(ModelChoice):
-    """A sentence and its translation, the model's own if none is given."""
+    """Gives a sentence and its translation, the model's own if none is given."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -88,7 +88,7 @@ class AttentionBody(ModelChoice):
 
 
 class StepsBody(ModelChoice):
-    """A sentence, its translation, and the layer to show."""
+    """Gives a sentence, its translation, and the layer to show."""
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"text": "Good morning!", "part": "cross", "layer": 0}]}
@@ -100,7 +100,7 @@ class StepsBody(ModelChoice):
 
 
 class BeamBody(ModelChoice):
-    """The sentence to search a translation of."""
+    """Gives the sentence to search a translation of."""
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"text": "Good morning!", "beam": 2}]}
@@ -110,14 +110,14 @@ class BeamBody(ModelChoice):
 
 
 class Weights(BaseModel):
-    """An array of numbers from 0 to 1."""
+    """Holds an array of numbers from 0 to 1."""
 
     shape: list[int] = Field(description="Heads, rows, columns.")
     u16: str = Field(description="Base64 of 16 little-endian bits for each number; 65535 is 1.")
 
 
 class AttentionPart(BaseModel):
-    """Every layer of one kind of attention."""
+    """Holds every layer of one kind of attention."""
 
     rows: list[str] = Field(description="The pieces that look.")
     columns: list[str] = Field(description="The pieces they look at.")
@@ -125,14 +125,14 @@ class AttentionPart(BaseModel):
 
 
 class AttentionFound(BaseModel):
-    """A translation that a search found."""
+    """Holds a translation that a search found."""
 
     text: str
     score: float
 
 
 class AttentionAnswer(BaseModel):
-    """The attention weights of every piece, in every head."""
+    """Holds the attention weights of every piece, in every head."""
 
     text: str
     translation: str
@@ -143,7 +143,7 @@ class AttentionAnswer(BaseModel):
 
 
 class BeamBranch(BaseModel):
-    """A hypothesis, which has one piece more than its parent."""
+    """Holds a hypothesis, which has one piece more than its parent."""
 
     parent: int = Field(description="Its place among the branches; -1: the root.")
     step: int
@@ -156,7 +156,7 @@ class BeamBranch(BaseModel):
 
 
 class BeamAnswer(BaseModel):
-    """All hypotheses of the search, parents before children."""
+    """Holds all hypotheses of the search, parents before children."""
 
     text: str
     beam: int
@@ -166,7 +166,7 @@ class BeamAnswer(BaseModel):
 
 
 class StepsAnswer(BaseModel):
-    """The numbers of one layer, by the names of docs/inspect.md."""
+    """Holds the numbers of one layer, by the names of docs/inspect.md."""
 
     text: str
     translation: str

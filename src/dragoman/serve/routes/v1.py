@@ -36,7 +36,7 @@ Beam = Annotated[int | None, Field(ge=1, le=MAX_BEAM, description="Hypotheses ke
 
 
 class StrictBody(Body):
-    """A body that may have no other fields than these."""
+    """Refuses a body with other fields than these."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -50,7 +50,7 @@ class ModelChoice(StrictBody):
 
 
 class SearchBody(ModelChoice):
-    """How to search; what is not given is as in the model's config."""
+    """Says how to search; what is not given is as in the model's config."""
 
     beam: Beam = None
     length_penalty: float | None = Field(None, ge=0, le=10, description="GNMT's α.")
@@ -69,7 +69,7 @@ class SearchBody(ModelChoice):
 
 
 class TranslateBody(SearchBody):
-    """Texts, and what their translations should be like."""
+    """Gives texts, and says what their translations should be like."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -95,7 +95,7 @@ class TranslateBody(SearchBody):
 
 
 class NativeIssue(BaseModel):
-    """Something that was found wrong with a translation."""
+    """Says what was found wrong with a translation."""
 
     kind: IssueKind
     detail: str
@@ -103,7 +103,7 @@ class NativeIssue(BaseModel):
 
 
 class NativeTranslation(BaseModel):
-    """A translation of a text."""
+    """Holds a translation of a text."""
 
     text: str
     score: float = Field(description="Log-probability / length penalty.")
@@ -122,13 +122,13 @@ class NativeTranslation(BaseModel):
 
 
 class TranslateAnswer(BaseModel):
-    """The translations, in the order of the texts."""
+    """Holds the translations, in the order of the texts."""
 
     translations: list[NativeTranslation]
 
 
 class StreamBody(SearchBody):
-    """The text to translate."""
+    """Gives the text to translate."""
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"text": "Good morning!", "source": "en", "target": "de"}]}
@@ -137,7 +137,7 @@ class StreamBody(SearchBody):
 
 
 class ParseBody(StrictBody):
-    """Sentences, as running text or as words."""
+    """Gives sentences, as running text or as words."""
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"text": "The dog sees the old cat."}]}
@@ -150,7 +150,7 @@ class ParseBody(StrictBody):
 
 
 class NativeParse(BaseModel):
-    """The parse of a sentence, as a tree in brackets."""
+    """Holds the parse of a sentence, as a tree in brackets."""
 
     words: list[str]
     tree: str
@@ -160,13 +160,13 @@ class NativeParse(BaseModel):
 
 
 class ParseAnswer(BaseModel):
-    """The parses, in the order of the sentences; null for one without words."""
+    """Holds the parses, in the order of the sentences; null for one without words."""
 
     parses: list[NativeParse | None]
 
 
 class ScoreBody(ModelChoice):
-    """Texts, and the translation of each that is to be scored."""
+    """Gives texts, and the translation of each that is to be scored."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -179,7 +179,7 @@ class ScoreBody(ModelChoice):
 
 
 class NativeScore(BaseModel):
-    """How probable a translation is, as log-probabilities."""
+    """Says how probable a translation is, as log-probabilities."""
 
     log_prob: float
     score: float
@@ -189,13 +189,13 @@ class NativeScore(BaseModel):
 
 
 class ScoreAnswer(BaseModel):
-    """The scores, in the order of the texts."""
+    """Holds the scores, in the order of the texts."""
 
     scores: list[NativeScore]
 
 
 class AlternativesBody(ModelChoice):
-    """A sentence, and how its translation begins."""
+    """Gives a sentence, and says how its translation begins."""
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"text": "Good morning!", "prefix": "Guten", "count": 3}]}
@@ -207,7 +207,7 @@ class AlternativesBody(ModelChoice):
 
 
 class NativeAlternative(BaseModel):
-    """A word that the translation could go on with."""
+    """Names a word that the translation could go on with."""
 
     word: str
     probability: float
@@ -216,13 +216,13 @@ class NativeAlternative(BaseModel):
 
 
 class AlternativesAnswer(BaseModel):
-    """The words, likeliest first."""
+    """Holds the words, likeliest first."""
 
     alternatives: list[NativeAlternative]
 
 
 class NativeModel(BaseModel):
-    """A model that is served."""
+    """Describes a model that is served."""
 
     name: str
     task: Literal["translation", "parsing"]
