@@ -25,7 +25,7 @@ log = logging.getLogger("dragoman.serve")
 
 
 class ServiceError(HTTPException):
-    """Raised to answer with something else than a result: a status and one line a client can act on.
+    """Raised to answer something else than a result: a status and one line a client can act on.
 
     As one of the framework's own exceptions it passes through the reading of a body unchanged.
     """

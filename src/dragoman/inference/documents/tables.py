@@ -1,4 +1,4 @@
-"""Chosen columns of CSV, TSV and JSON lines are translated where they stand.
+"""Chosen columns of CSV, TSV and JSON lines are translated where they stand."""
 
 from __future__ import annotations
 
