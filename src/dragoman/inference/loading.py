@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import logging
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, cached_property
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
@@ -35,6 +36,8 @@ Precision = Literal["auto", "int8", "float32"]
 
 FIRST_WINDOW: Final = 64
 """So many lines are translated first, so that there is something to read soon."""
+SECONDS_OF_A_WINDOW: Final = 5.0
+"""Windows grow until one takes this long, so that results keep coming."""
 CHARACTERS_OF_A_LINE: Final = 500
 """A window of lines that are longer on average than this has fewer of them."""
 
@@ -169,8 +172,9 @@ class Predictor:
     def _windows(self, lines: Iterable[str], count: int | None) -> Iterator[list[str]]:
         """Yield `count` lines at a time, about 500 characters each at most; the last may be empty.
 
-        Without a count the first are few, to come soon, and then ever more, until there are as many
-        as the engine is used best with. Where a line cannot be read, those before it come first.
+        Without a count the first are few, to come soon, and then ever more, until they take some
+        seconds, or are as many as the engine is used best with. Where a line cannot be read, those
+        before it come first.
         """
         most = DEFAULT_WINDOW if self._engine is None else self._engine.window
         count, most = (min(FIRST_WINDOW, most), most) if count is None else (count, count)
@@ -182,9 +186,11 @@ class Predictor:
                 number += max(1, line.count("\n"))  # a text may have several
                 size += len(line)
                 if number >= count or size > CHARACTERS_OF_A_LINE * count:
+                    begin = time.monotonic()
                     yield waiting
                     waiting, number, size = [], 0, 0
-                    count = min(2 * count, most)
+                    if time.monotonic() - begin < SECONDS_OF_A_WINDOW:
+                        count = min(2 * count, most)
         except DragomanError:
             yield waiting
             raise
