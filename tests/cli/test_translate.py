@@ -13,7 +13,9 @@ import pytest
 
 from dragoman.cli import translate as translate_command
 from dragoman.cli.console import TranslationProgress
+from dragoman.cli.translation_modes import _join_blocks
 from dragoman.inference import Translation, Translator
+from dragoman.inference.translation_types import Issue
 from dragoman.workflows.translate_files import RECORD, result_name
 
 from ..awkward_texts import CASES
@@ -94,7 +96,7 @@ def test_a_text_in_another_language_is_said_once(model: Path, command: Command) 
     found = command("translate", model, stdin=korean.encode())
     assert found.status == 0
     assert found.err == (
-        "dragoman: this seems to be Korean, and the model translates from English\n"
+        "dragoman: this seems to be Korean, but the model translates from English\n"
     )
     assert command("translate", model, stdin=b"This is as it should be, and so on.\n").err == ""
 
@@ -132,6 +134,52 @@ def test_what_was_translated_when_it_is_stopped_is_kept(
     assert found.status == 130
     assert found.err == "dragoman: stopped after 4 of 6 lines, in out.txt\n"
     assert Path("out.txt").read_text() == "ONE\n\nTWO\n\n"
+    found = command("translate", model, "a.txt", "--json", "-o", "out.jsonl")
+    assert (found.status, found.err) == (
+        130,
+        "dragoman: stopped after 2 of 6 lines, in out.jsonl\n",
+    )
+    assert [json.loads(line)["text"] for line in Path("out.jsonl").read_text().splitlines()] == [
+        "ONE",
+        "",
+    ]
+
+
+def test_a_sentence_with_little_confidence_is_named_by_its_line(
+    model: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unsure(self: Translator, texts: Any, **options: Any) -> Iterator[Translation]:
+        for text in texts:
+            parts = [part.strip() for part in text.split(".") if part.strip()]
+            sentences = tuple(
+                Translation(
+                    part,
+                    part.upper(),
+                    0.0,
+                    (),
+                    confidence=0.3 if "bad" in part else 0.9,
+                    issues=(Issue("item", "7"),) if "7" in part else (),
+                )
+                for part in parts
+            )
+            yield Translation(text, text, 0.0, (), confidence=0.8, sentences=sentences)
+
+    monkeypatch.setattr(Translator, "translate_lines", unsure)
+    text = b"It is good. It is bad\nbeyond words. It is good.\nIt is bad. It is 7.\n"
+    found = command("translate", model, "--flag-below", "0.6", "--report", "r.json", stdin=text)
+    assert found.err.splitlines()[:2] == [
+        "dragoman: line 1: confidence 0.30: IT IS BAD BEYOND WORDS",
+        "dragoman: line 3: confidence 0.30: IT IS BAD",
+    ]
+    report = json.loads(Path("r.json").read_text())
+    assert report["flagged"] == 2
+    assert [one["where"] for one in report["details"]] == ["line 3"]
+
+
+def test_long_blocks_of_lines_are_cut_after_a_sentence() -> None:
+    lines = ["Not yet\n"] * 60 + ["The end.\n"] + ["Not yet\n"] * 300
+    assert [block.count("\n") for block in _join_blocks(lines)] == [61, 200, 100]
+    assert [block.count("\n") for block in _join_blocks(["One.\n"] * 80)] == [50, 30]
 
 
 def test_progress_is_shown_on_a_terminal_alone(
@@ -264,7 +312,7 @@ def test_what_makes_no_sense_is_refused(
 
 def test_a_memory_knows_sentences_and_learns_new_ones(model: Path, command: Command) -> None:
     assert (
-        "2 new translations are in known.tmx"
+        "2 new translations added to known.tmx"
         in command("translate", model, "--memory", "known.tmx", stdin=b"Good day. The end.\n").err
     )
     known = Path("known.tmx").read_text()

@@ -24,7 +24,8 @@ def bench_train(
 ) -> None:
     """Time training steps on made-up sentences.
 
-    Speed, share of what the device can do, and where the time goes; docs/bench.md.
+    It prints the speed, the share of what the device can do, and where the time goes; see
+    docs/bench.md.
     """
     config = read_config(preset, set_, None, [])
     from dragoman.bench.training.benchmark import measure
@@ -51,7 +52,9 @@ def bench_translate(
     alone: Annotated[
         int, typer.Option(min=0, help="Sentences translated one by one, for latency.")
     ] = 50,
-    threads: Annotated[int | None, typer.Option(min=1, help="Default: all cores.")] = None,
+    threads: Annotated[
+        int | None, typer.Option(min=1, help="Number of threads; default: all cores.")
+    ] = None,
     out: Annotated[
         Path | None, typer.Option(help="Keep converted models here; by default they are removed.")
     ] = None,
@@ -62,7 +65,7 @@ def bench_translate(
 ) -> None:
     """Time translation on a CPU, in int8 and float32, and other systems with the same model.
 
-    Speed, latency, memory, time to load, size and BLEU of each; docs/bench.md.
+    It prints the speed, latency, memory, time to load, size and BLEU of each; see docs/bench.md.
     """
     from dragoman.bench.translation.benchmark import (
         BUSY_LOAD,

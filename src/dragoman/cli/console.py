@@ -12,9 +12,10 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
-from dragoman.errors import ConfigError
+from dragoman.errors import ConfigError, DataError
+from dragoman.messages import counted, duration
 
 if TYPE_CHECKING:
     from dragoman.config import Config
@@ -52,11 +53,9 @@ def parse_languages(text: str) -> list[str]:
 
 
 def message_printer(quiet: bool) -> Callable[[str], None]:
-    """Return a function that prints a message over a counter line, or nothing if `quiet`."""
+    """Return a function that prints a message, or nothing if `quiet`."""
 
     def tell(message: str) -> None:
-        if sys.stderr.isatty():
-            print("\r\x1b[K", end="", file=sys.stderr)
         if not quiet:
             print_message(message)
 
@@ -100,6 +99,17 @@ def read_lines(files: Sequence[Path]) -> Iterator[str]:
         yield from open_text(file)
 
 
+def read_aligned_lines(source: Path, target: Path) -> tuple[list[str], list[str]]:
+    """Return the lines of two files; raise DataError if one has more of them."""
+    sources, targets = list(read_lines([source])), list(read_lines([target]))
+    if len(sources) != len(targets):
+        raise DataError(
+            f"{source} has {counted(len(sources), 'line')} and {target} has {len(targets):,}; they "
+            "must correspond line by line"
+        )
+    return sources, targets
+
+
 @contextmanager
 def progress_counter(what: str = "pairs") -> Iterator[Any]:
     """Give a progress callback that shows a counter on a terminal, and lines elsewhere."""
@@ -119,53 +129,63 @@ def progress_counter(what: str = "pairs") -> Iterator[Any]:
             f"\r{text}\x1b[K" if terminal else text, end="" if terminal else "\n", file=sys.stderr
         )
 
-    yield progress
-    if terminal and shown:
-        print("\r\x1b[K", end="", file=sys.stderr)
+    try:
+        yield progress
+    finally:
+        if shown:
+            _clear_line()
 
 
 class TranslationProgress:
     """Show on a terminal how much of a text is translated, how fast, and how long the rest takes.
 
-    Nothing is shown where the translation itself appears on the terminal.
+    Whoever stops the program is told how far it came.
     """
 
-    def __init__(self, files: Sequence[Path], *, shown: bool = True) -> None:
+    def __init__(
+        self, files: Sequence[Path], out: Path | None = None, *, shown: bool = True
+    ) -> None:
         """Count the lines of files that can be counted quickly, to know how many there are."""
         self.lines = 0
         """So many lines are translated."""
-        self._shown = shown and sys.stderr.isatty()
+        self._out, self._shown = out, shown and sys.stderr.isatty()
         self._total = _count_lines(files) if files else None
-        self._begin = time.monotonic()
-        self._last = 0.0
+        self._begin, self._shown_at = time.monotonic(), 0.0
 
     def __enter__(self) -> TranslationProgress:
+        if self._shown:
+            self._show(self._begin)
         return self
 
-    def __exit__(self, *error: object) -> None:
-        if self._shown and self._last:
-            print("\r\x1b[K", end="", file=sys.stderr)
+    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
+        if self._shown:
+            _clear_line()
+        if kind is KeyboardInterrupt:
+            place = "" if self._out is None else f", in {self._out}"
+            print_message(f"stopped after {self._describe()}{place}")
 
     def add(self, source: str) -> None:
         """Note that a text is translated, which may have several lines."""
         self.lines += max(1, source.count("\n"))
         now = time.monotonic()
-        if self._shown and now - self._last >= 0.2:
-            self._last = now
-            print(f"\r{self._line(now - self._begin)}\x1b[K", end="", file=sys.stderr, flush=True)
+        if self._shown and now - self._shown_at >= 0.2:
+            self._shown_at = now
+            self._show(now)
 
-    def describe(self) -> str:
+    def _show(self, now: float) -> None:
+        text = self._describe()
+        if self.lines:
+            speed = self.lines / max(now - self._begin, 1e-3)
+            text += f", {speed:,.0f} lines/s" if speed >= 10 else f", {speed:.1f} lines/s"
+            if self._total:
+                text += f", {duration((self._total - self.lines) / speed)} left"
+        print(f"\r{text}\x1b[K", end="", file=sys.stderr, flush=True)
+
+    def _describe(self) -> str:
         """Return how far it came, in words."""
-        of = f" of {self._total:,}" if self._total else ""
-        return f"{self.lines:,}{of} line{'s' if (self._total or self.lines) != 1 else ''}"
-
-    def _line(self, seconds: float) -> str:
-        speed = self.lines / max(seconds, 1e-3)
-        left = ""
-        if self._total and speed:
-            minutes, rest = divmod(int((self._total - self.lines) / speed), 60)
-            left = f", {minutes}:{rest:02} left"
-        return f"{self.describe()}, {speed:,.0f} a second{left}"
+        if self._total is None:
+            return counted(self.lines, "line")
+        return f"{self.lines:,} of {counted(self._total, 'line')}"
 
 
 def _count_lines(files: Sequence[Path]) -> int | None:
@@ -179,6 +199,44 @@ def _count_lines(files: Sequence[Path]) -> int | None:
         with file.open("rb") as opened:
             total += sum(chunk.count(b"\n") for chunk in iter(lambda: opened.read(1 << 20), b""))
     return total
+
+
+@contextmanager
+def open_output(path: Path | None, inputs: Sequence[Path] = ()) -> Iterator[TextIO]:
+    """Open a file to write, or give standard output; what was there stays if nothing is written.
+
+    The file is written under another name first, so that a failure leaves what there was; when the
+    user stops the program, what is done is kept.
+    """
+    if path is None:
+        yield sys.stdout
+        return
+    if any(_same_file(path, one) for one in inputs):
+        raise ConfigError(f"{path}: would be overwritten by its translation; choose another --out")
+    unfinished = path.with_name(f"{path.name}.unfinished")
+    special = path.exists() and not path.is_file()
+    place = path if special else unfinished
+    try:
+        file = place.open("w", encoding="utf-8", newline="")
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be written ({error.strerror or error})") from None
+    try:
+        with file:
+            yield file
+    except KeyboardInterrupt:
+        if not special:
+            unfinished.replace(path)
+        raise
+    except BaseException:
+        if not special:
+            unfinished.unlink(missing_ok=True)
+        raise
+    if not special:
+        unfinished.replace(path)
+
+
+def _same_file(path: Path, other: Path) -> bool:
+    return path.exists() and other.exists() and path.samefile(other)
 
 
 def print_result(what: object) -> None:
@@ -195,5 +253,12 @@ def format_value(value: object) -> str:
 
 
 def print_message(message: str) -> None:
-    """Print a message to the user on stderr, where results do not go."""
+    """Print a message to the user on stderr, in place of a progress line that may stand there."""
+    _clear_line()
     print(f"dragoman: {message}", file=sys.stderr)
+
+
+def _clear_line() -> None:
+    """Clear the line on which progress is shown, on a terminal."""
+    if sys.stderr.isatty():
+        print("\r\x1b[K", end="", file=sys.stderr)

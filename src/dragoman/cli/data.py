@@ -80,7 +80,7 @@ def doctor(
     valid: Valid = None,
     test: Annotated[
         list[Path] | None,
-        typer.Option(metavar="FILES", help="Test pairs, to find those that are in training, too."),
+        typer.Option(metavar="FILES", help="Test pairs, to find those that are also in training."),
     ] = None,
     add: Add = None,
     preset: Annotated[
@@ -97,9 +97,9 @@ def doctor(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Say what is wrong with a corpus.
+    """Find what is wrong with a corpus.
 
-    Ends with status 2 if anything is found that training would fail on.
+    The exit status is 2 if training would fail on anything that is found.
     """
     from dragoman.data.doctor.examination import choose_preset, examine
     from dragoman.data.readers import open_corpus
@@ -135,7 +135,7 @@ def tokenizer_train(
     set_: Set = None,
     languages: Languages = None,
 ) -> None:
-    """Learn pieces from a corpus; --set tokenizer.vocabulary=8000 and the like."""
+    """Learn pieces from a corpus; --set tokenizer.vocabulary=8000 sets how many."""
     from dragoman.data.prepare import learn_tokenizer
     from dragoman.data.readers import open_corpus
     from dragoman.system.atomic_files import atomic_directory

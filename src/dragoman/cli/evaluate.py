@@ -8,9 +8,16 @@ from typing import Annotated
 
 import typer
 
-from dragoman.cli.console import load_parser, load_system, load_translator, print_result, read_lines
-from dragoman.cli.options import Device, Json, Model, With
-from dragoman.errors import ConfigError, DataError
+from dragoman.cli.console import (
+    load_parser,
+    load_system,
+    load_translator,
+    print_result,
+    read_aligned_lines,
+    read_lines,
+)
+from dragoman.cli.options import Beam, Device, Json, LengthPenalty, Model, With
+from dragoman.errors import ConfigError
 
 
 def evaluate(
@@ -31,10 +38,8 @@ def evaluate(
         Path | None, typer.Option(help="A model or a file of translations to compare with.")
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Write the translations here.")] = None,
-    beam: Annotated[int | None, typer.Option(help="Hypotheses kept; 1 is greedy.")] = None,
-    length_penalty: Annotated[
-        float | None, typer.Option(help="α of GNMT's length penalty.")
-    ] = None,
+    beam: Beam = None,
+    length_penalty: LengthPenalty = None,
     lowercase: Annotated[bool, typer.Option("--lowercase", help="Ignore case.")] = False,
     tokenize: Annotated[str | None, typer.Option(help="A tokeniser of sacreBLEU.")] = None,
     task: Annotated[
@@ -139,24 +144,20 @@ def _evaluate_parser(
 
 def calibrate(
     model: Model,
-    source: Annotated[Path, typer.Option(help="Source lines, which the model was not trained on.")],
-    reference: Annotated[Path, typer.Option(help="Reference lines.")],
-    beam: Annotated[int | None, typer.Option(help="Hypotheses kept; 1 is greedy.")] = None,
+    source: Annotated[Path, typer.Option(help="Source lines that the model was not trained on.")],
+    reference: Annotated[Path, typer.Option(help="Their correct translations, line by line.")],
+    beam: Beam = None,
     device: Device = "auto",
     as_json: Json = False,
 ) -> None:
     """Learn what a model's probabilities mean, so that translations say how sure they are.
 
-    What is learned goes into the model's directory. The errors are of sentences not learned from.
+    What is learned goes into the model's directory. The errors that are printed were measured on
+    sentences that it was not learned from.
     """
     from dragoman.inference.confidence import CALIBRATION_FILE, calibrate
 
-    sources, references = list(read_lines([source])), list(read_lines([reference]))
-    if len(sources) != len(references):
-        raise DataError(
-            f"{source} has {len(sources)} lines and {reference} has {len(references)}; line n of "
-            "each must belong together"
-        )
+    sources, references = read_aligned_lines(source, reference)
     translator = load_translator(model, device=device)
     found = list(translator.translate_lines(sources, raw=True, beam=beam))
     learned = calibrate(found, references)

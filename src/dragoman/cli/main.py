@@ -16,6 +16,7 @@ from dragoman.cli import (
     inspect,
     models,
     parse,
+    score,
     serve,
     train,
     translate,
@@ -51,10 +52,10 @@ app.command(cls=PairedFilesCommand)(data.doctor)
 app.command(cls=PairedFilesCommand)(train.train)
 app.command()(train.average)
 app.command()(translate.translate)
-app.command()(translate.score)
+app.command()(score.score)
 app.command()(models.quantize)
 app.command()(models.shortlist)
-app.command()(translate.alternatives)
+app.command()(score.alternatives)
 app.command()(models.export)
 app.command("import")(models.import_model)
 app.command()(parse.parse)

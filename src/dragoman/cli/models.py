@@ -33,10 +33,7 @@ def info(
     ],
     as_json: Json = False,
 ) -> None:
-    """Say what a directory holds.
-
-    A model, a run or a prepared corpus.
-    """
+    """Describe a model, a run or a prepared corpus."""
     facts = _describe(path)
     lines = (f"{key.replace('_', ' ')}: {format_value(value)}" for key, value in facts.items())
     print_result(facts if as_json else "\n".join(lines))
@@ -115,17 +112,14 @@ def _describe_corpus(path: Path) -> dict[str, Any]:
 
 
 def quantize(model: Model) -> None:
-    """Round a model's weights to int8 once.
-
-    On a CPU it then loads faster.
-    """
+    """Save a model's weights in int8, so that it loads faster on a CPU."""
     from dragoman.inference.cpu import write_int8_file as write
     from dragoman.model_directory import open_model
 
     loaded = open_model(model)
     file = write(loaded)
     before = loaded.weights_file.stat().st_size
-    print_result(f"{file}: {file.stat().st_size / 1e6:,.1f} MB, of {before / 1e6:,.1f} MB")
+    print_result(f"{file}: {file.stat().st_size / 1e6:,.1f} MB, instead of {before / 1e6:,.1f} MB")
 
 
 def shortlist(
@@ -137,10 +131,11 @@ def shortlist(
         ),
     ],
     common: Annotated[
-        int, typer.Option(min=1, help="The most frequent pieces, which every sentence may use.")
+        int,
+        typer.Option(min=1, help="How many of the most frequent pieces every sentence may use."),
     ] = 4096,
     most: Annotated[
-        int, typer.Option(min=0, help="Further pieces for each piece of a source.")
+        int, typer.Option(min=0, help="How many further pieces each piece of the source adds.")
     ] = 50,
     sentences: Annotated[int, typer.Option(min=1, help="Validation sentences to try it on.")] = 500,
     as_json: Json = False,
@@ -175,7 +170,7 @@ def shortlist(
     listed = len(made.targets) / (len(made.starts) - 1)
     print_result(
         f"{file}: {file.stat().st_size / 1e6:,.1f} MB; {len(made.common):,} pieces for all, "
-        f"{listed:.1f} for each piece of a source"
+        f"{listed:.1f} more for each piece of the source"
     )
     for one in figures:
         name = "greedy" if one["beam"] == 1 else f"beam {one['beam']}"
@@ -237,8 +232,8 @@ def export(
 ) -> None:
     """Write a model for another runtime, and compare the two.
 
-    The directory appears when the runtime has translated a sample as Dragoman does. Without DIR
-    nothing is written: the command says whether such a model can be exported, trained or not.
+    The directory is written only if the runtime translates a sample as Dragoman does. Without DIR,
+    the command only says whether such a model can be exported.
     """
     from dragoman.interop.export import PACKAGES, check_exportable, require_packages
 
@@ -278,7 +273,7 @@ def import_model(
 ) -> None:
     """Import a Marian model, such as OPUS-MT's.
 
-    A model directory is made of it, and the two are compared.
+    A model directory is made from it, and the two are compared.
     Only weights are read, never code. The model translates, is evaluated and continues training
     like any other.
     """

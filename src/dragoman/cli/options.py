@@ -23,8 +23,10 @@ def complete_preset(incomplete: str) -> list[str]:
     return [name for name in preset_names() if name.startswith(incomplete)]
 
 
+Beam = Annotated[int | None, typer.Option(help="Hypotheses kept; 1 is greedy.")]
 Device = Annotated[str, typer.Option(help="cpu, cuda, or auto: the GPU if there is one.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+LengthPenalty = Annotated[float | None, typer.Option(help="α of GNMT's length penalty.")]
 Model = Annotated[Path, typer.Argument(help="A model or run directory.")]
 Precision = Annotated[
     str,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dragoman.cli.console import load_parser, print_result, read_lines
-from dragoman.cli.options import Device, Json, Precision, Tokenized, Window
+from dragoman.cli.options import Beam, Device, Json, LengthPenalty, Precision, Tokenized, Window
 from dragoman.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -30,11 +30,9 @@ def parse(
         ),
     ] = None,
     tokenized: Tokenized = False,
-    beam: Annotated[int | None, typer.Option(help="Hypotheses kept; 1 is greedy.")] = None,
+    beam: Beam = None,
     n_best: Annotated[int, typer.Option(help="Trees for each line, best first.")] = 1,
-    length_penalty: Annotated[
-        float | None, typer.Option(help="α of GNMT's length penalty.")
-    ] = None,
+    length_penalty: LengthPenalty = None,
     pretty: Annotated[bool, typer.Option("--pretty", help="Draw the trees.")] = False,
     svg: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Also draw each tree as DIR/LINE.svg.")

@@ -23,7 +23,7 @@ def train(
         list[Path] | None,
         typer.Option(
             metavar="FILES",
-            help="Test pairs, scored at every validation, not used to choose; can be repeated.",
+            help="Test pairs, scored at each validation but never used to choose; can be repeated.",
         ),
     ] = None,
     task: Task = None,

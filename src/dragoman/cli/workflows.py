@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeVar
 import typer
 
 from dragoman.cli.console import message_printer, print_result, progress_counter
-from dragoman.cli.options import Json, Quiet, Set, Tokenized
+from dragoman.cli.options import Json, LengthPenalty, Quiet, Set, Tokenized
 
 if TYPE_CHECKING:
     from dragoman.training.run import Outcome
@@ -86,9 +86,7 @@ def distill(
         str, typer.Option(help="Name of the student's run in --out, if there are several.")
     ] = "run",
     beam: Annotated[int, typer.Option(help="Hypotheses the teacher keeps; 1 is greedy.")] = 4,
-    length_penalty: Annotated[
-        float | None, typer.Option(help="α of GNMT's length penalty.")
-    ] = None,
+    length_penalty: LengthPenalty = None,
     n_best: Annotated[
         int, typer.Option(help="Of this many translations, take the nearest to the reference.")
     ] = 1,
@@ -167,7 +165,7 @@ def selftrain(
     test: Annotated[
         list[Path] | None,
         typer.Option(
-            metavar="TREES", help="Test pairs, scored at every validation but never used to choose."
+            metavar="TREES", help="Test trees, scored at every validation but never used to choose."
         ),
     ] = None,
     tokenized: Tokenized = False,

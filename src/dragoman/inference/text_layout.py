@@ -96,7 +96,8 @@ class TextLayout:
                 parts.append(part.lay_out(join_translations(part.text, filled, normalize)))
         if not parts:
             return Translation(self.text, self.text, 0.0, ())
-        return join_translations(self.text, parts, normalize)
+        whole = join_translations(self.text, parts, normalize)
+        return replace(whole, sentences=tuple(translations) if len(translations) > 1 else ())
 
 
 class _LaidOutParagraph:

@@ -60,6 +60,8 @@ class Translation:
     """This is how much of it is probably right, from 0 to 1, where the model is calibrated."""
     words: tuple[Word, ...] = ()
     """These are its words with the probability that each is right, where it is calibrated."""
+    sentences: tuple[Translation, ...] = ()
+    """These are the translations of its sentences, where the text has several."""
 
     @property
     def pharaoh(self) -> str:
@@ -78,6 +80,8 @@ class Translation:
         if self.confidence is not None:
             table["confidence"] = self.confidence
             table["words"] = [list(word) for word in self.words]
+            if self.sentences:
+                table["sentences"] = [[one.text, one.confidence] for one in self.sentences]
         if self.issues:
             table["issues"] = [one.to_dict() for one in self.issues]
         if self.alternatives:

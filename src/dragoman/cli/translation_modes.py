@@ -1,0 +1,227 @@
+"""The ways to translate on the command line: running text, lines, documents, and files in parts."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import typer
+
+from dragoman.cli.console import (
+    TranslationProgress,
+    open_output,
+    print_message,
+    print_result,
+    progress_counter,
+    read_lines,
+)
+from dragoman.errors import ConfigError, DataError, DragomanError
+from dragoman.messages import counted
+
+if TYPE_CHECKING:
+    from dragoman.cli.findings import Findings
+    from dragoman.inference import Translation, Translator
+
+BLOCK_LINES: Final = 50
+"""Lines that no blank line divides are translated about so many at a time."""
+MAX_BLOCK_LINES: Final = 200
+"""Where no line ends with a sentence, so many lines are translated at a time."""
+SENTENCE_END: Final = re.compile(r"[.!?…。！？][\W_]*$")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Job:
+    """Hold what is to be translated, with what, and where the translation goes."""
+
+    translator: Translator
+    texts: list[str]
+    """The texts on the command line."""
+    files: list[Path]
+    """The files to read; without any, and without texts, standard input is read."""
+    out: Path | None
+    """The translation goes here; None means standard output, or beside a document."""
+    findings: Findings
+    options: dict[str, Any]
+    """The options of `Translator.translate`."""
+    window: int | None = None
+
+    @property
+    def is_typed(self) -> bool:
+        """Return whether the user types what is translated, and waits for each line."""
+        return not self.files and not self.texts and sys.stdin.isatty()
+
+    def translate(self, texts: Iterable[str]) -> Iterator[Translation]:
+        """Yield the translations of texts as they are ready."""
+        window = 1 if self.is_typed else self.window
+        return self.translator.translate_lines(texts, window=window, **self.options)
+
+    def progress(self) -> TranslationProgress:
+        """Return what shows the progress, unless the translation itself is seen."""
+        seen = self.out is None and sys.stdout.isatty()
+        return TranslationProgress(self.files, self.out, shown=not seen and not self.is_typed)
+
+
+# --- running text ---
+
+
+def translate_text(job: Job) -> None:
+    """Translate running text as it comes; what is translated when the user stops it is kept."""
+    lines: Iterable[str] = job.texts or _read_with_ends(job.files or [Path("-")])
+    blocks = lines if job.is_typed or job.options["lines"] else _join_blocks(lines)
+    ended = True
+    with job.progress() as progress, open_output(job.out, job.files) as file:
+        for found in job.translate(blocks):
+            job.findings.add(found, progress.lines + 1)
+            progress.add(found.source)
+            file.write(found.text)
+            ended = found.text.endswith("\n")
+            file.flush()
+        if not ended:  # the text of an argument
+            file.write("\n")
+
+
+def _read_with_ends(files: Sequence[Path]) -> Iterator[str]:
+    from dragoman.data.readers.parallel import open_text
+
+    for file in files:
+        _refuse_binary(file)
+        line = "\n"
+        for line in open_text(file, keep_ends=True):
+            if line.endswith("\n"):
+                yield line
+        if not line.endswith("\n"):
+            yield f"{line}\n"
+
+
+def _refuse_binary(path: Path) -> None:
+    """Raise DataError for a file that is not text, and say what it is, if its first bytes do."""
+    from dragoman.inference.documents.file_signatures import recognize
+    from dragoman.inference.documents.formats import MEDIA_TYPES
+
+    if not path.is_file():
+        return
+    with path.open("rb") as file:
+        kind, _, advice = recognize(file.read(1 << 16)).partition("; ")
+    if kind and kind not in ("a gzip file", "an XML file", "a web page"):
+        formats = ", ".join(f".{one}" for one in MEDIA_TYPES)
+        raise DataError(f"{path}: {kind}, not text; {advice or f'documents are {formats}'}")
+
+
+def _join_blocks(lines: Iterable[str]) -> Iterator[str]:
+    """Yield lines that may belong together as one text: up to a blank line, and at most a page."""
+    block: list[str] = []
+    try:
+        for line in lines:
+            block.append(line)
+            most = BLOCK_LINES if SENTENCE_END.search(line) else MAX_BLOCK_LINES
+            if not line.strip() or len(block) >= most:
+                yield "".join(block)
+                block = []
+    except DragomanError:  # what was read before the fault is translated
+        yield "".join(block)
+        raise
+    if block:
+        yield "".join(block)
+
+
+# --- line by line ---
+
+
+def translate_by_line(job: Job, *, as_json: bool, alignments: Path | None) -> None:
+    """Translate each line by itself, and print its translations with what belongs to them."""
+    lines = job.texts or read_lines(job.files or [Path("-")])
+    several = job.options["n_best"] > 1 or "sampling" in job.options
+    with (
+        job.progress() as progress,
+        open_output(job.out, job.files) as output,
+        open_output(alignments, job.files) as pairs,
+    ):
+        for number, found in enumerate(job.translate(lines), 1):
+            job.findings.add(found, number)
+            progress.add(found.source)
+            if as_json:
+                table = found.to_dict() | job.findings.flag(found)
+                print(json.dumps(table, ensure_ascii=False), file=output)
+            elif several:
+                for one in (found, *found.alternatives):
+                    print(f"{number}\t{one.score:.4f}\t{one.text}", file=output)
+            else:
+                print(found.text, file=output)
+            output.flush()
+            if alignments is not None:
+                pairs.write(f"{found.pharaoh}\n")
+
+
+# --- documents ---
+
+
+def are_documents(files: Sequence[Path], out: Path | None) -> bool:
+    """Return whether results are written file by file; plain text alone goes to standard output."""
+    from dragoman.inference.documents.formats import MEDIA_TYPES
+
+    extensions = {file.suffix[1:].lower() for file in files}
+    if any(file.is_dir() for file in files) or extensions & set(MEDIA_TYPES) - {"txt"}:
+        return True
+    into_directory = out is not None and (out.is_dir() or str(out).endswith(("/", "\\")))
+    return bool(files) and into_directory
+
+
+def translate_documents(job: Job, **plan: Any) -> None:
+    """Translate documents to documents; print the path of each result.
+
+    The `plan` has further options of `translate_files`.
+    """
+    from dragoman.workflows.translate_files import translate_files
+
+    count = failed = 0
+    try:
+        with progress_counter("texts") as progress:
+            for done in translate_files(
+                job.translator, job.files, job.out, progress=progress, **plan, **job.options
+            ):
+                for found in done.translations:
+                    job.findings.add(found, where=done.source)
+                if done.error:
+                    failed += 1
+                    print_message(done.error)
+                elif done.result is not None:
+                    count += 1
+                    print_result(str(done.result))
+    except KeyboardInterrupt:
+        print_message(f"stopped after {counted(count, 'file')}")
+        raise
+    if failed:
+        raise typer.Exit(2)
+
+
+# --- whole files in parts ---
+
+
+def translate_in_parts(
+    models: list[Path], files: list[Path], out: Path | None, *, as_json: bool, **options: Any
+) -> None:
+    """Translate files and directories to files of the same names, in parts that can be resumed.
+
+    The options are those of `translate_directory`.
+    """
+    from dragoman.workflows.bulk import translate_directory
+
+    if out is None or not files:
+        raise ConfigError(
+            "--engine translates files to files: name them, or a directory, and --out"
+        )
+    try:
+        with progress_counter("parts") as progress:
+            found = translate_directory(
+                models, files, out, tell=print_message, progress=progress, **options
+            )
+    except KeyboardInterrupt:
+        print_message(f"stopped; run the same command again to continue in {out}")
+        raise
+    paths = list(map(str, found.files))
+    print_result(asdict(found) | {"files": paths} if as_json else "\n".join(paths))
