@@ -17,6 +17,7 @@ from typing import Final, Literal, NamedTuple
 
 from dragoman.errors import ConfigError
 from dragoman.search.options import Hypothesis, SearchOptions, length_penalty, longest_output
+from dragoman.text.scripts import WITHOUT_SPACES, has_no_spaces
 
 FaultKind = Literal["empty", "damaged", "looping", "length"]
 """Nothing was said in words; a character is broken; something was said again and again; it is far
@@ -50,10 +51,7 @@ MAX_CUTS: Final = 8
 LONG_WORD: Final = 12
 """In words of so many letters repetition is looked for."""
 
-_SCRIPTS: Final = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
-"""These scripts are written without spaces."""
-_UNSPACED: Final = re.compile(f"[{_SCRIPTS}]")
-_TOKENS: Final = re.compile(rf"[{_SCRIPTS}]|[^\W{_SCRIPTS}]+|[^\w\s\ufffd]")
+_TOKENS: Final = re.compile(rf"[{WITHOUT_SPACES}]|[^\W{WITHOUT_SPACES}]+|[^\w\s\ufffd]")
 _INSIDE_WORD: Final = re.compile(r"([^\W\d_]{1,8}?)\1{3,}")
 _INSIDE_TEXT: Final = re.compile(r"(\S{1,8}?)\1{2,}")
 _LETTERS_INSIDE: Final = re.compile(r"([^\W\d_]{1,8}?)\1{2,}")
@@ -186,7 +184,7 @@ def _is_loop(tokens: Sequence[str], found: Repetition, source: str) -> bool:
     if not found.has_letters:
         return found.times > max(MAX_MARKS, 1.5 * in_source + 4)
     # A word of a script without spaces may double a character, and be said twice.
-    single = found.period == 1 and _UNSPACED.match(tokens[found.start]) is not None
+    single = found.period == 1 and has_no_spaces(tokens[found.start])
     return found.times > max(4.0 if single else 2.0, 1.5 * in_source + 1)
 
 

@@ -14,6 +14,7 @@ from typing import Final
 
 from dragoman.text.abbreviations import SentenceWords, sentence_words
 from dragoman.text.languages import primary_code
+from dragoman.text.scripts import CHINESE_AND_JAPANESE
 
 _FULL_WIDTH: Final = "。！？｡"
 _STRONG: Final = "!?؟۔।॥։።፧။៕។⁇⁈⁉‼"
@@ -97,7 +98,7 @@ _JAPANESE_PARTICLE: Final = re.compile(
 _CHINESE_GOING_ON: Final = re.compile(
     r"(?:[^\W\d_]{1,6}?(?:[说説說问問喊叫道答想]|回答|笑道|喊道))(?=[，。,：:！!]|道|着|著)|[的之等和与與或吗嗎呢了]"
 )
-_CJK: Final = re.compile("[\u3040-\u30ff\u3400-\u9fff\uff66-\uff9f]")
+_CJK: Final = re.compile(f"[{CHINESE_AND_JAPANESE}]")
 _WINDOW: Final = 300
 """An opening quotation mark or bracket is looked for so far back, and a closing one so far on."""
 

@@ -11,43 +11,40 @@ from functools import cache
 from typing import Final
 
 from dragoman.text.languages import identify_language, language_name, primary_code
+from dragoman.text.scripts import CODE_POINTS, code_ranges
 
-_SCRIPTS: Final[dict[str, tuple[str, str]]] = {
-    "Latin": ("41-24f 1e00-1eff ff21-ff5a", ""),
-    "Greek": ("370-3ff 1f00-1fff", "el"),
-    "Cyrillic": ("400-52f", "ru uk bg sr mk be kk ky mn"),
-    "Armenian": ("530-58f", "hy"),
-    "Hebrew": ("590-5ff", "he yi"),
-    "Arabic": ("600-6ff 750-77f fb50-fdff fe70-feff", "ar fa ur"),
-    "Devanagari": ("900-97f", "hi mr ne"),
-    "Bengali": ("980-9ff", "bn"),
-    "Gurmukhi": ("a00-a7f", "pa"),
-    "Gujarati": ("a80-aff", "gu"),
-    "Tamil": ("b80-bff", "ta"),
-    "Telugu": ("c00-c7f", "te"),
-    "Kannada": ("c80-cff", "kn"),
-    "Malayalam": ("d00-d7f", "ml"),
-    "Sinhala": ("d80-dff", "si"),
-    "Thai": ("e00-e7f", "th"),
-    "Lao": ("e80-eff", "lo"),
-    "Tibetan": ("f00-fff", "bo"),
-    "Burmese": ("1000-109f", "my"),
-    "Georgian": ("10a0-10ff", "ka"),
-    "Hangul": ("1100-11ff 3130-318f ac00-d7af", "ko"),
-    "Ethiopic": ("1200-139f", "am"),
-    "Khmer": ("1780-17ff", "km"),
-    "Kana": ("3040-30ff 31f0-31ff ff66-ff9f", "ja"),
-    "Han": ("3400-4dbf 4e00-9fff f900-faff 20000-3ffff", "zh"),
+_LANGUAGES: Final = {
+    "Greek": "el",
+    "Cyrillic": "ru uk bg sr mk be kk ky mn",
+    "Armenian": "hy",
+    "Hebrew": "he yi",
+    "Arabic": "ar fa ur",
+    "Devanagari": "hi mr ne",
+    "Bengali": "bn",
+    "Gurmukhi": "pa",
+    "Gujarati": "gu",
+    "Tamil": "ta",
+    "Telugu": "te",
+    "Kannada": "kn",
+    "Malayalam": "ml",
+    "Sinhala": "si",
+    "Thai": "th",
+    "Lao": "lo",
+    "Tibetan": "bo",
+    "Burmese": "my",
+    "Georgian": "ka",
+    "Hangul": "ko",
+    "Ethiopic": "am",
+    "Khmer": "km",
+    "Kana": "ja",
+    "Han": "zh",
 }
-"""The code points of each script, and the languages written in it, the commonest first; Latin has
-all the others."""
+"""These languages are written in each script, the commonest first; Latin has all the others."""
 _LETTERS_OF: Final = {"Hangul": 2.5, "Kana": 2.0, "Han": 2.5}
 """A character of these stands for so many letters of an alphabet."""
 _ALSO_LATIN: Final = frozenset({"kk", "mn", "sr"})
 _RANGES: Final = [
-    (int(start, 16), int(end, 16) + 1, name)
-    for name, (ranges, _) in _SCRIPTS.items()
-    for start, end in (one.split("-") for one in ranges.split())
+    (first, last + 1, name) for name in CODE_POINTS for first, last in code_ranges(name)
 ]
 _EDGES: Final = {0: ""} | {end: "" for _, end, _ in _RANGES} | {at: name for at, _, name in _RANGES}
 _SCRIPT_STARTS: Final = sorted(_EDGES)
@@ -115,7 +112,7 @@ def find_other_language(text: str, expected: str) -> str | None:
     weight = most * _LETTERS_OF.get(script, 1)
     if weight < 4 or (own > 0.2 * total and weight < max(20, 1.2 * own)):
         return None
-    candidates = _SCRIPTS[script][1].split()
+    candidates = _LANGUAGES[script].split()
     if len(candidates) == 1 or most < _FEWEST_LETTERS:
         return candidates[0]
     return _best_of(candidates, identify_language(text))
@@ -127,7 +124,7 @@ def _find_within_script(text: str, expected: str, script: str) -> str | None:
     if count < _FEWEST_LETTERS or _are_names(text):
         return None
     scores = identify_language(text.lower() if text.isupper() else text)
-    candidates = _LATIN_CODES.split() if script == "Latin" else _SCRIPTS[script][1].split()
+    candidates = _LATIN_CODES.split() if script == "Latin" else _LANGUAGES[script].split()
     best = _best_of(candidates, scores)
     if best == expected or {best, expected} <= _SAME_BUT_FOR_THE_NAME:
         return None
@@ -158,7 +155,7 @@ def _best_of(candidates: Sequence[str], scores: dict[str, float]) -> str:
 @cache
 def _scripts_of(code: str) -> frozenset[str]:
     """Return the scripts a language is written in, or none where the language is not known."""
-    scripts = {name for name, (_, languages) in _SCRIPTS.items() if code in languages.split()}
+    scripts = {name for name, languages in _LANGUAGES.items() if code in languages.split()}
     if code == "ja":
         scripts.add("Han")
     if code in _ALSO_LATIN or (not scripts and language_name(code) != code):

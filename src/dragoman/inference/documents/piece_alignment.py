@@ -13,17 +13,17 @@ from itertools import accumulate, pairwise
 from math import sqrt
 from typing import Final, NamedTuple
 
-_HAN: Final = r"\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-_KANA: Final = r"\u3040-\u30ff"
-_SOUTHEAST: Final = r"\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff"  # Thai, Lao, Tibetan, Burmese, Khmer
+from dragoman.text.scripts import SOUTHEAST_ASIAN, WITHOUT_SPACES, characters_of
+
 _SIGNS: Final = (  # of these scripts: vowels and tones on letters
     r"\u0e31\u0e34-\u0e3a\u0e47-\u0e4e\u0eb1\u0eb4-\u0ebc\u0ec8-\u0ecd\u0f71-\u0f84\u0f90-\u0fbc"
     r"\u102b-\u103e\u17b4-\u17d3"
 )
-_LETTER: Final = rf"[^\W{_HAN}{_KANA}{_SOUTHEAST}]"
+_LETTER: Final = rf"[^\W{WITHOUT_SPACES}]"
 _PIECE: Final = re.compile(
     # Chinese by the character, Japanese kana by the script, all else by the word.
-    rf"[{_HAN}]|[\u30a0-\u30ff]+|[\u3040-\u309f]+|[{_SOUTHEAST}][{_SIGNS}]*"
+    rf"[{characters_of('Han')}]|[\u3040-\u309f]+|(?:(?![\u3040-\u309f])[{characters_of('Kana')}])+"
+    rf"|[{SOUTHEAST_ASIAN}][{_SIGNS}]*"
     rf"|{_LETTER}(?:{_LETTER}|[\u0300-\u036f\u0591-\u05c7\u064b-\u065f\u0900-\u0dff]"
     rf"|['’·.\-\u2010\u2011\xad](?={_LETTER}))*"
 )

@@ -15,15 +15,12 @@ from itertools import pairwise
 from typing import Final
 
 from dragoman.inference.protection.text_edits import Edit
-from dragoman.inference.protection.unknown_characters import has_no_spaces
+from dragoman.text.scripts import WITHOUT_SPACES, has_no_spaces
 from dragoman.text.word_boundaries import is_word
 
 _OPENING: Final = "([{<\"'“„«‘‚¿¡（「『《"
 _CLOSING: Final = ".,;:!?)]}>\"'”“»’…%。，、！？；：）」』》"
-_SPACELESS: Final = (
-    "\u0e00-\u0eff\u0f00-\u0fff\u1000-\u109f\u1780-\u17ff\u2e80-\u2fdf\u3000-\u30ff\u3400-\u9fff"
-    "\uf900-\ufaff\uff00-\uff60\U00020000-\U0003ffff"
-)
+_SPACELESS: Final = f"{WITHOUT_SPACES}\u3000-\u303f\uff00-\uff60"  # and their marks
 _TOKEN: Final = re.compile(rf"[{_SPACELESS}]|[^\s{_SPACELESS}]+")
 _BREAKS: Final = re.compile(
     r"</?(?:br|hr|p|div|li|ul|ol|td|tr|th|img|h[1-6])\b|.*/>$", re.IGNORECASE

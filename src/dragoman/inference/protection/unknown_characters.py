@@ -15,6 +15,7 @@ from typing import Final
 from dragoman.inference.protection.items import AMOUNT_SIGNS, Item
 from dragoman.text.languages import primary_code
 from dragoman.text.normalization import normalize
+from dragoman.text.scripts import has_no_spaces
 from dragoman.text.special_tokens import UNK
 from dragoman.text.tokenizer import Tokenizer
 
@@ -59,10 +60,6 @@ _OWN_LETTERS: Final = {
     "zh": "\u3000-\u301f\u3400-\u9fff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff",
 }
 """A model may know these letters of its source in bytes, where they are too rare for a piece."""
-_WITHOUT_SPACES: Final = re.compile(
-    "[\u0e00-\u0eff\u0f00-\u0fff\u1000-\u109f\u1780-\u17ff\u2e80-\u2fdf\u3005-\u3007\u3040-\u30ff"
-    "\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
-)
 _SCRIPTS: Final = {
     code: script
     for script, codes in {
@@ -81,11 +78,6 @@ _TOKEN: Final = re.compile(r"\S+")
 _PART: Final = re.compile(r"[^-/]+")
 DAMAGED: Final = "\ufffd\u2047"
 """Tokenisers write these for bytes that are no character, and for a piece that they do not know."""
-
-
-def has_no_spaces(character: str) -> bool:
-    """Return whether a character is of a script that is written without spaces."""
-    return _WITHOUT_SPACES.match(character) is not None
 
 
 class UnknownCharacters:

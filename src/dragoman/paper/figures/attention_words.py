@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
@@ -17,6 +16,7 @@ from dragoman.errors import DataError
 from dragoman.inference import Translator
 from dragoman.models.attention import record_attention
 from dragoman.search.batching import source_rows, target_rows
+from dragoman.text.scripts import has_no_spaces
 from dragoman.text.tokenizer import Tokenizer
 
 END: Final = "<EOS>"
@@ -25,10 +25,6 @@ MAX_WORDS: Final = 120
 Weights: TypeAlias = NDArray[np.floating[Any]]
 
 _UNFINISHED: Final = "\ufffd"
-# Thai to Tibetan, Burmese, Khmer, kana, Chinese characters: no spaces, so a piece is a word.
-_NO_SPACES: Final = re.compile(
-    r"[\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +126,7 @@ def _continues_word(word: str, piece: str) -> bool:
     """Return whether a piece continues the word before it, from which no space separates it."""
     if not word or _UNFINISHED in word:  # a space that leads to it, or bytes
         return True
-    return not any(_is_mark(text) or _NO_SPACES.search(text) for text in (word, piece))
+    return not any(_is_mark(text) or any(map(has_no_spaces, text)) for text in (word, piece))
 
 
 def _is_mark(text: str) -> bool:
