@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 from dragoman.errors import DataError
 from dragoman.inference.documents.json_strings import is_code
+from dragoman.inference.documents.marked_text import translate_units
 
+from .fake_translators import shout_texts
 from .filling import copy, fill_with, read, shout, texts
 
 FILES = [
@@ -102,6 +104,12 @@ def test_escapes_are_written_as_the_file_has_them() -> None:
     document = read("json", '{"a": "gr\\u00fcn", "b": "x\\/y z", "c": "\\u003cp\\u003e so"}')
     filled = fill_with(document, lambda text: text.replace("z", "ö/<").replace("so", "<"))
     assert filled == '{"a": "gr\\u00fcn", "b": "x\\/y \\u00f6\\/<", "c": "\\u003cp\\u003e \\u003c"}'
+
+
+def test_a_tab_divides_a_text_and_stays_a_tab() -> None:
+    document = read("json", '["Name:\\tValue"]')
+    units = translate_units(document.units, shout_texts)
+    assert document.fill(units) == b'["NAME:\\tVALUE"]'
 
 
 def test_placeholders_that_are_lost_are_added() -> None:

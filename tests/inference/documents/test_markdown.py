@@ -10,7 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
+from dragoman.inference.documents.document import Mark, Unit
 from dragoman.inference.documents.markdown_inline import MarkdownText, escape_markdown
+from dragoman.inference.documents.marked_text import translate_units
+from dragoman.inference.translation_types import Translation
 
 from .filling import copy, fill_with, read, shout, texts
 
@@ -152,6 +155,8 @@ def test_structure_stays_when_text_changes() -> None:
         ("a [link](<x y> 'the title') b", "a link b", "A [LINK](<x y> 'THE TITLE') B"),
         ("[text] without a reference", "[text] without a reference", "[TEXT] WITHOUT A REFERENCE"),
         ("`` code ` with `` tick", "{1} tick", "`` code ` with `` TICK"),
+        ("*a *a*", "*a a", "\\*A *A*"),
+        ("one\ttwo", "one\ntwo", "ONE\tTWO"),
     ],
 )
 def test_inline_markup_is_marks_or_stays(text: str, unit: str, filled: str) -> None:
@@ -206,6 +211,36 @@ def test_a_translation_does_not_become_a_list_or_a_heading() -> None:
         assert kind == "paragraph_open", filled
 
 
+def test_brackets_of_a_translation_make_no_link_and_end_none() -> None:
+    document = read("md", "see [the page](a.html) now")
+    for words in (["see", "the]", "[page", "now"], ["a", "[b](c)", "d", "[e]"]):
+        said = Unit(" ".join(words), (Mark(len(words[0]) + 1, len(" ".join(words[:3])), 0),))
+        (inline,) = MarkdownIt().parseInline(document.fill([said]).decode())
+        links = [token.attrGet("href") for token in inline.children or () if token.attrs]
+        assert links == ["a.html"]
+        assert "".join(token.content for token in inline.children or ()) == " ".join(words)
+
+
+def test_a_link_after_an_exclamation_mark_is_no_image() -> None:
+    filled = read("md", "see [it](a.html)").fill([Unit("Da!es", (Mark(3, 5, 0),))])
+    assert filled == b"Da\\![es](a.html)"
+
+
+def test_no_line_begins_with_a_tag_by_wrapping() -> None:
+    filled = fill_with(
+        read("md", "one <div> two three\nfour five six"), lambda text: text.replace("one", "o" * 14)
+    )
+    assert [token.type for token in MarkdownIt().parse(filled)][1:] == ["inline", "paragraph_close"]
+
+
+def test_code_that_a_translation_lost_does_not_become_one() -> None:
+    (unit,) = translate_units(
+        read("md", "`a` `b` `c` text").units,
+        lambda texts, align: [Translation(text, "", 0.0, ()) for text in texts],
+    )
+    assert unit.text.split() == ["{1}", "{2}", "{3}"]
+
+
 def test_a_pipe_in_a_cell_is_escaped_and_the_column_keeps_its_width() -> None:
     text = "| abc  | d |\n|------|---|\n| long | x |\n"
     filled = fill_with(read("md", text), lambda one: "a|b" if one == "long" else one)
@@ -232,7 +267,7 @@ def test_any_page_comes_back(text: str) -> None:
     fill_with(read("md", text), str.upper)
 
 
-@given(st.text("ab *_`<>\\&~;#", max_size=30))
+@given(st.text("ab *_`<>\\&~;#[]()!^:", max_size=30))
 def test_what_is_escaped_reads_as_it_was(text: str) -> None:
     text = " ".join(text.split())
     found = MarkdownText(escape_markdown(text)).units

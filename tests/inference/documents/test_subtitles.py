@@ -167,6 +167,19 @@ def test_webvtt_keeps_notes_styles_and_settings() -> None:
     assert shouted[:head] == VTT[:head]
 
 
+@pytest.mark.parametrize(
+    ("extension", "text"),
+    [
+        ("vtt", "WEBVTT\n\n00:01.000 --> 00:02.000\none\n00:02.000 --> 00:03.000\ntwo\n"),
+        ("srt", "1\n00:00:01,000 --> 00:00:02:500\none\n\n2\n00:00:02 --> 00:00:03\ntwo\n"),
+        ("srt", "1\n00:00:01,000 --> 00:00:02.5.00\none\ttwo\n"),
+    ],
+)
+def test_a_line_of_times_is_never_text(extension: str, text: str) -> None:
+    assert " ".join(texts(extension, text)) == "one two"
+    assert copy(extension, text) == text.encode()
+
+
 def test_what_a_translation_says_is_escaped_in_webvtt() -> None:
     document = read("vtt", "WEBVTT\n\n00:01.000 --> 00:02.000\nhello\n")
     assert "a &lt;b&gt; &amp; c" in fill_with(document, lambda _: "a <b> & c")

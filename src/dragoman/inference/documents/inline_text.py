@@ -45,6 +45,8 @@ class Token(NamedTuple):
 _PLACEHOLDER: Final = re.compile(r"\{ ?(\d{1,6}) ?\}")
 _FIRST_WORD_KEY: Final = 1 << 32  # far from the keys of tags
 _FIRST_BREAK_KEY: Final = 1 << 33
+_TABS: Final = "tabs of the text"
+"""A line break of this name is written as text is."""
 
 
 @dataclass(slots=True)
@@ -75,7 +77,7 @@ class InlineText:
             for some in (numbered[:start], numbered[start:end], numbered[end:])
         )
         self._words: dict[int, str] = {}
-        self._breaks: list[str] = []
+        self._breaks: list[Token] = []
         unit = self._make_unit(numbered[start:end])
         self.unit = unit if has_letters(_PLACEHOLDER.sub("", unit.text)) else None
         """This is what to translate; None if there is no letter in it."""
@@ -100,7 +102,7 @@ class InlineText:
             elif kind is Kind.BREAK:
                 text = "\n"
                 marks.append(Mark(size, size + 1, _FIRST_BREAK_KEY + len(self._breaks)))
-                self._breaks.append(one.token.raw)
+                self._breaks.append(one.token)
             elif kind is Kind.OPEN:
                 starts[one.key] = size
             else:
@@ -134,8 +136,9 @@ class InlineText:
         written = "".join(self._write(text, translation.marks, escape))
         if not self._breaks:
             return written
-        coming = iter(self._breaks)
-        return re.sub("\n", lambda _: next(coming, self._breaks[-1]), written)
+        breaks = [_write_token(one, escape) for one in self._breaks]
+        coming = iter(breaks)
+        return re.sub("\n", lambda _: next(coming, breaks[-1]), written)
 
     def put_around(self, inside: str, escape: Callable[[str], str] = lambda text: text) -> str:
         """Return something with what is around the unit."""
@@ -200,7 +203,22 @@ class InlineText:
 
 
 def _join(tokens: Iterable[Token], escape: Callable[[str], str]) -> str:
-    return "".join(escape(one.raw) if one.kind is Kind.TEXT else one.raw for one in tokens)
+    return "".join(_write_token(one, escape) for one in tokens)
+
+
+def _write_token(token: Token, escape: Callable[[str], str]) -> str:
+    return escape(token.raw) if token.kind is Kind.TEXT or token.name == _TABS else token.raw
+
+
+def _split_at_tabs(tokens: Iterable[Token]) -> Iterator[Token]:
+    """Yield tokens in which tabs of the text are line breaks, as which they divide it."""
+    for token in tokens:
+        if token.kind is not Kind.TEXT or "\t" not in token.raw:
+            yield token
+            continue
+        for part in re.split("(\t+)", token.raw):
+            if part:
+                yield Token(Kind.BREAK, part, _TABS) if part[0] == "\t" else Token(Kind.TEXT, part)
 
 
 def _move_spaces(tokens: Iterable[Token]) -> list[Token]:
@@ -208,7 +226,7 @@ def _move_spaces(tokens: Iterable[Token]) -> list[Token]:
 
     So is the space after an empty tag, if there is one before it too.
     """
-    found = list(tokens)
+    found = list(_split_at_tabs(tokens))
     for place in range(1, len(found) - 1):
         before, tag, after = found[place - 1 : place + 2]
         if tag.kind is Kind.BREAK and before.kind is after.kind is Kind.TEXT:

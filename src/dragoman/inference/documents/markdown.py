@@ -65,13 +65,17 @@ class _Lines:
         return "".join(parts).replace("\ue010", " ")
 
 
+_BEGINS_HTML: Final = re.compile(r"<[A-Za-z/!?]")
+"""At the beginning of a line this could begin a block of HTML."""
+
+
 def _wrap(text: str, width: int) -> list[str]:
-    """Return a text in lines of at most a width; words stay whole."""
+    """Return a text in lines of at most a width, if it can be; words stay whole."""
     lines = [""]
     for word in text.split(" "):
         if not lines[-1]:
             lines[-1] = word
-        elif len(lines[-1]) + 1 + len(word) <= width:
+        elif len(lines[-1]) + 1 + len(word) <= width or _BEGINS_HTML.match(word):
             lines[-1] += f" {word}"
         else:
             lines.append(word)
@@ -80,7 +84,7 @@ def _wrap(text: str, width: int) -> list[str]:
 
 def _protect_start(line: str) -> str:
     """Return a line that does not begin a list, a heading or a quote by chance."""
-    if re.match(r"(?:[-+*]|#{1,6}|=+|-{2,})(?:[ \ue010]|$)|>|~~~|:::", line):
+    if re.match(r"(?:[-+*:]|#{1,6}|=+|-{2,})(?:[ \ue010]|$)|>|~~~|:::", line):
         return f"\\{line}"
     return re.sub(r"^(\d{1,9})([.)])(?=[ \ue010]|$)", r"\1\\\2", line)
 

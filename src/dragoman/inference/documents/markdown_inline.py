@@ -19,6 +19,8 @@ from dragoman.inference.documents.document import Unit
 from dragoman.inference.documents.inline_text import InlineText, Kind, Token, tag_token
 
 _MAX_NESTING: Final = 20
+_LINK: Final = "\ue011"
+"""This stands for the bracket that opens a link, which is told apart from those of the text."""
 _PATTERNS: Final = re.compile(
     r"""
     (?P<escape>\\[!-/:-@\[-`{-~])
@@ -55,7 +57,7 @@ def normalize_label(label: str) -> str:
     return " ".join(label.split()).casefold().upper()
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Run:
     """Hold a run of characters that may open or close emphasis."""
 
@@ -96,6 +98,8 @@ class MarkdownText:
         following = iter(taken)
         unit = next(following) if self._text.unit is not None else None
         text = self._text.render(unit, escape_markdown)
+        # A link that comes right after an exclamation mark would be an image.
+        text = text.replace(f"!{_LINK}", f"\\!{_LINK}").replace(_LINK, "[")
         nested = [one.fill(following).replace(" ", "\ue010") for one in self._nested]
         return re.sub("\ue000(\\d+)\ue001", lambda match: nested[int(match[1])], text)
 
@@ -194,7 +198,7 @@ class MarkdownText:
             return [Token(Kind.WORD, f"![{self._nest(label)}{target}")], end
         self._pairs += 1
         name = f"link {self._pairs}"
-        opening, closing = Token(Kind.OPEN, "[", name), Token(Kind.CLOSE, target, name)
+        opening, closing = Token(Kind.OPEN, _LINK, name), Token(Kind.CLOSE, target, name)
         return [opening, *self._tokenize(label, depth + 1), closing], end
 
     def _pair_delimiters(self, parts: list[Token | _Run]) -> list[Token]:
@@ -308,6 +312,7 @@ def _match_brackets(raw: str, code: _CodeSpans) -> dict[int, int]:
 _SPECIAL: Final = re.compile(
     r"(?P<always>[\\`])|(?P<tag><(?=[A-Za-z/!?]))|(?P<entity>&(?=#?\w+;))"
     r"|(?P<star>\*+)|(?P<low>_+)|(?P<wave>~~+)"
+    r"|(?P<pair>\[(?!\^)[^\[\]\\`<]*\](?![(\[:]))|(?P<bracket>[\[\]])"
 )
 
 
@@ -317,6 +322,8 @@ def escape_markdown(text: str) -> str:
     def escape(match: re.Match[str]) -> str:
         if match.lastgroup == "entity":
             return "&amp;"
+        if match.lastgroup == "pair":  # no link, and none is ended by it
+            return f"[{escape_markdown(match.group()[1:-1])}]"
         if match.lastgroup in ("star", "low"):
             run = _make_run(text, match.start(), match.end())
             if not run.opens and not run.closes:

@@ -121,6 +121,8 @@ def _restore_placeholders(source: Unit, text: str, pairs: Pairs) -> tuple[str, P
             projection = projection or _Projection(source, text, pairs)
             place = projection.find_place(mark, bounds)
             before, after = text[:place][-1:], text[place:][:1]
+            if any(at == place and new for at, _, new in edits):
+                before = "}"  # of another one that was lost
             gaps = (
                 " " if before and not before.isspace() and before not in _OPENING else "",
                 " " if after.isalnum() or (after and after in _OPENING) else "",
@@ -158,7 +160,8 @@ def _edit(text: str, pairs: Pairs, edits: Sequence[tuple[int, int, str]]) -> tup
     parts: list[str] = []
     kept: list[tuple[int, int, int]] = []  # where it was, where it is, how long
     done = size = 0
-    for start, end, new in [*sorted(edits), (len(text), len(text), "")]:
+    ordered = sorted(edits, key=lambda edit: edit[:2])  # those at one place stay in order
+    for start, end, new in [*ordered, (len(text), len(text), "")]:
         kept.append((done, size, start - done))
         parts += [text[done:start], new]
         size += start - done + len(new)

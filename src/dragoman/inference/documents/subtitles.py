@@ -13,7 +13,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Final, NamedTuple
 
 from dragoman.errors import DataError
@@ -36,7 +36,7 @@ MAX_GAP: Final = 3.0
 USUALLY: Final = 0.4
 """Where such a part of the subtitles ends like a sentence, one that does not goes on."""
 
-_TIME: Final = r"(?:\d+:)?\d{1,2}:\d{1,2}(?:[.,]\d{1,3})?"
+_TIME: Final = r"\d{1,9}(?:[:.,]\d{1,9}){1,4}"
 _TIMING: Final = re.compile(rf"[ \t]*({_TIME})[ \t]*-->[ \t]*({_TIME})(?:[ \t].*)?")
 _LINE: Final = re.compile(r"([^\r\n]*)(\r\n|\n|\r|\Z)")
 _MARKUP: Final = re.compile(
@@ -156,7 +156,7 @@ class _SubtitleDocument(Document):
         self, text: str, start: int, end: int, width: int, *, sound: bool = False
     ) -> Iterator[_Piece]:
         joined, breaks = re.subn(r"[ \t]*(?:\r\n|\n|\r)[ \t]*", " ", text[start:end])
-        tokens = split_tokens(joined, _MARKUP, self._unescape)
+        tokens = split_tokens(joined.replace("\t", " "), _MARKUP, self._unescape)
         for place, token in enumerate(tokens):
             if match := _STYLE.fullmatch(token.raw):
                 kind = Kind.OPEN if match[2] == "1" else Kind.CLOSE
@@ -424,11 +424,13 @@ class WebVttDocument(_SubtitleDocument):
             number += 1
             if not block or re.match(r"(?:NOTE|STYLE|REGION)(?:\s|\Z)", text[slice(*block[0])]):
                 continue
-            for row in (0, 1):
-                if row + 1 < len(block) and (match := _TIMING.fullmatch(text, *block[row])):
-                    place = block[row + 1][0], block[-1][1]
+            timings = [(row, _TIMING.fullmatch(text, *span)) for row, span in enumerate(block)]
+            times = [(row, match) for row, match in timings if match is not None]
+            # A cue begins with its times, even where no blank line is before them.
+            for (row, match), (last, _) in pairwise([*times, (len(block), None)]):
+                if match is not None and row + 1 < last:
+                    place = block[row + 1][0], block[last - 1][1]
                     yield _seconds(match[1]), _seconds(match[2]), place
-                    break
 
     def _unescape(self, text: str) -> str:
         return html.unescape(text)
@@ -439,6 +441,7 @@ class WebVttDocument(_SubtitleDocument):
 
 def _seconds(time: str) -> float:
     seconds = 0.0
-    for part in time.replace(",", ".").split(":"):
-        seconds = seconds * 60 + float(part)
-    return seconds
+    clock, *fraction = re.split("[.,]", time, maxsplit=1)
+    for part in clock.split(":"):
+        seconds = seconds * 60 + int(part)
+    return seconds + (float(f"0.{fraction[0]}") if fraction and fraction[0].isdecimal() else 0.0)
