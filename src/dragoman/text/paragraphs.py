@@ -10,13 +10,14 @@ case where the script has one.
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby, pairwise
+from itertools import chain, groupby, pairwise
 from typing import Final, TypeAlias
 
 from dragoman.text.languages import written_without_spaces
+from dragoman.text.line_breaking import NOT_FIRST, breaks_anywhere, columns, wrap
+from dragoman.text.sentence_splitting import ends_sentence
 
 _LINE: Final = re.compile(
     r"([^\n\r\x0b\x0c\x85\u2028\u2029]*)(\r\n|[\n\r\x0b\x0c\x85\u2028\u2029]|\Z)"
@@ -38,17 +39,8 @@ _CODE: Final = re.compile(
 )
 _KEY_AND_VALUE: Final = re.compile(r"[^\W\d_][\w -]{0,20}:\s")
 _SIGNATURE: Final = re.compile(r"--\s?$")
-_SENTENCE_END: Final = re.compile(r"[.!?…。！？｡:]['\"”’»«“)\]」』）*_]*$")
 _PROSE: Final = re.compile(r"[^\W\d_][.!?]['\"”’»«“)]*(?:\s|$)|[。！？]")
 """Of a few lines one sentence must end somewhere, or they may as well be a list."""
-_WIDE: Final = re.compile("[\u2e80-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uffef]")
-"""Scripts written without spaces, whose lines may be broken between any two characters."""
-_NOT_FIRST: Final = frozenset(
-    "、。，．：；！？）」』】〉》〕］｝ーぁぃぅぇぉっゃゅょァィゥェォッャュョ々…‥"
-)
-_NOT_LAST: Final = frozenset("（「『【〈《〔［｛")
-
-_BREAKABLE: Final = re.compile(r"[ \t\n\r\f\v]+")
 _SLACK: Final = 4
 """A line counts as full though a word so much shorter would have fitted: people break lines too."""
 _NARROWEST, _WIDEST = 45, 110
@@ -78,7 +70,7 @@ class Paragraph:
         if not self.width:
             return translation
         return (self.newline + self.prefix).join(
-            _wrap(translation, self.width, self.offset, _columns(self.prefix))
+            wrap(translation, self.width, self.offset, columns(self.prefix))
         )
 
 
@@ -158,15 +150,15 @@ class _Line:
     @property
     def item_column(self) -> int:
         """Return where the marker or, without one, the text begins."""
-        return _columns(self.content[: self.start - len(self.marker)])
+        return columns(self.content[: self.start - len(self.marker)])
 
     @property
     def text_column(self) -> int:
-        return _columns(self.content[: self.start])
+        return columns(self.content[: self.start])
 
     @property
     def width(self) -> int:
-        return _columns(self.content[: self.end])
+        return columns(self.content[: self.end])
 
 
 def _find_list_numbers(lines: list[_Line]) -> None:
@@ -250,16 +242,16 @@ class _Runs:
         if sum(bool(_KEY_AND_VALUE.match(text)) for text in texts) > 1:
             return alone
         spaces = sum(text.count(" ") for text in texts)
-        if spaces < 2 * len(texts) and not any(map(_WIDE.search, texts)):
+        if spaces < 2 * len(texts) and not any(map(breaks_anywhere, chain.from_iterable(texts))):
             return alone  # without words a line is always full
         width = max(line.width for line in block)
         if not _NARROWEST <= width <= _WIDEST:
             return self._join_hanging(block)
         # Some editors count characters where others count columns.
-        for measure in (_columns,) if all(map(str.isascii, texts)) else (_columns, len):
+        for measure in (columns,) if all(map(str.isascii, texts)) else (columns, len):
             joined = [
                 part
-                for run in self._full_runs(block, known if measure is _columns else 0, measure)
+                for run in self._full_runs(block, known if measure is columns else 0, measure)
                 for part in ([run] if _is_wrapped(run, block, known) else [[line] for line in run])
             ]
             if len(joined) < len(block):
@@ -309,7 +301,7 @@ class _Runs:
             if (
                 hangs
                 and _first_letter(following.words).islower()
-                and not _SENTENCE_END.search(line.words)
+                and not ends_sentence(line.words, also=":")
                 and following.text_column > block[0].item_column
             ):
                 runs[-1].append(following)
@@ -322,7 +314,7 @@ class _Runs:
         """Join a subtitle's lines where a sentence goes on, but not the turns of two speakers."""
         runs = [[block[0]]]
         for line, following in pairwise(block):
-            if _SENTENCE_END.search(line.words) or _first_letter(following.words).isupper():
+            if ends_sentence(line.words, also=":") or _first_letter(following.words).isupper():
                 runs.append([following])
             else:
                 runs[-1].append(following)
@@ -334,12 +326,12 @@ def _is_wrapped(run: list[_Line], block: list[_Line], known: int) -> bool:
     if len(run) == 1:
         return True
     breaks = len(run) - 1
-    ends = sum(bool(_SENTENCE_END.search(line.words)) for line in run[:-1])
+    ends = sum(ends_sentence(line.words, also=":") for line in run[:-1])
     starts = [_first_letter(line.words) for line in run[1:]]
     lower, upper = sum(map(str.islower, starts)), sum(map(str.isupper, starts))
     if breaks == 1:
         first, second = run
-        finished = bool(_SENTENCE_END.search(second.words))
+        finished = ends_sentence(second.words, also=":")
         if ends:
             return False
         if known:
@@ -360,7 +352,7 @@ def _joined(run: list[_Line], text: str, spaces: bool) -> Paragraph:
     words = run[0].words
     for line in run[1:]:
         following = line.words
-        if _WIDE.match(words[-1]) and _WIDE.match(following[0]) and not spaces:
+        if breaks_anywhere(words[-1]) and breaks_anywhere(following[0]) and not spaces:
             words += following
         elif re.search(r"[^\W\d_]-$", words) and following[0].islower():
             words = _hyphenated(words, following, text)
@@ -410,45 +402,7 @@ def _first_letter(words: str) -> str:
 
 def _next_width(following: str, measure: Callable[[str], int]) -> int:
     """Return how much room the first word of the following line would have taken."""
-    if not _WIDE.match(following):
+    if not breaks_anywhere(following[:1]):
         return 1 + measure(following.split(None, 1)[0])
     # A mark that must not begin a line comes with the character before it, or hangs over the edge.
-    return 4 + 2 * sum(one in _NOT_FIRST for one in following[1:3])
-
-
-def _columns(text: str) -> int:
-    """Return how many columns a text takes: two for a wide character, none for a mark on one."""
-    if text.isascii():
-        return len(text)
-    return sum(
-        2 if unicodedata.east_asian_width(one) in "WF" else not unicodedata.combining(one)
-        for one in text
-    )
-
-
-def _wrap(text: str, width: int, offset: int, indent: int) -> list[str]:
-    """Break a text into lines of at most `width` columns where it can be broken."""
-    lines: list[str] = []
-    line, used = "", offset
-    for piece, space in _pieces(text):
-        columns = _columns(piece)
-        if line and used + space + columns > width:
-            lines.append(line)
-            line, used, space = "", indent, 0
-        elif not line:
-            space = 0
-        line += " " * space + piece
-        used += space + columns
-    return [*lines, line]
-
-
-def _pieces(text: str) -> Iterator[tuple[str, int]]:
-    """Yield what must not be broken, each with whether a space stands before it."""
-    for word in filter(None, _BREAKABLE.split(text)):  # not at no-break spaces
-        space, start = 1, 0
-        for at in range(1, len(word)):
-            wide = _WIDE.match(word[at]) or _WIDE.match(word[at - 1])
-            if wide and word[at] not in _NOT_FIRST and word[at - 1] not in _NOT_LAST:
-                yield word[start:at], space
-                space, start = 0, at
-        yield word[start:], space
+    return 4 + 2 * sum(one in NOT_FIRST for one in following[1:3])

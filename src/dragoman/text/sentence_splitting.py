@@ -103,6 +103,15 @@ _WINDOW: Final = 300
 """An opening quotation mark or bracket is looked for so far back, and a closing one so far on."""
 
 
+def ends_sentence(text: str, *, also: str = "") -> bool:
+    """Return whether a text ends with a mark of a sentence's end, or with one of `also`.
+
+    Quotation marks and brackets may close after it.
+    """
+    last = text.rstrip(_CLOSING + '"“')[-1:]
+    return last != "" and last in _MARKS + also
+
+
 def sentence_spans(text: str, language: str | None = None) -> list[tuple[int, int]]:
     """Return where the sentences of a paragraph begin and end, without the white space around them.
 
