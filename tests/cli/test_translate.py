@@ -78,7 +78,14 @@ def test_the_translation_goes_where_it_is_wanted(
     assert lines == ["One.", "Two."]
     found = command("translate", model, option, "no/such/place", stdin=text)
     assert found.status == 2
-    assert "cannot be written" in found.err
+    assert found.err == "dragoman: no/such/place: there is no directory no/such; make it first\n"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk_is_said_of_the_file(model: Path, command: Command) -> None:
+    found = command("translate", model, "-o", "/dev/full", stdin=b"One.\n")
+    assert found.status == 2
+    assert found.err.startswith("dragoman: /dev/full: no space left on device; ")
 
 
 def test_awkward_texts_come_back_from_standard_input(model: Path, command: Command) -> None:
@@ -296,12 +303,14 @@ def test_a_directory_keeps_its_structure_and_is_done_once(
         (["docs", "--out", "docs/a.md"], "is a file"),
         (["docs/a.md", "--json"], "documents are translated to documents"),
         (["docs/a.md", "docs/x.png"], "cannot be translated; use one of"),
+        (["empty", "--out", "out"], "empty: contains no document that can be translated"),
     ],
 )
 def test_what_makes_no_sense_is_refused(
     arguments: list[str], message: str, model: Path, command: Command
 ) -> None:
     Path("docs").mkdir()
+    Path("empty/deep").mkdir(parents=True)
     Path("docs/a.md").write_text("# Title\n")
     Path("docs/x.png").write_bytes(b"x")
     found = command("translate", model, *arguments)
@@ -349,6 +358,7 @@ def test_a_failure_leaves_what_there_was(model: Path, command: Command) -> None:
         ("a.pdf", b"%PDF-1.7\n", "a PDF"),
         ("a.png", b"\x89PNG\r\n", "an image"),
         ("a.xlsx", b"PK\x03\x04x", "a zip archive"),
+        ("a.out", b"\x7fELF\x02\x01\x00\xff\xfe", "a binary file"),
         ("a.doc", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1x", "an old office file"),
     ],
 )

@@ -204,13 +204,13 @@ def test_nothing_left_to_train_on_is_refused_with_the_reasons(tmp_path, tokenize
     refused(
         lambda: prepare(source, tmp_path / "out", CONFIG, tokenizer=tokenizer),
         tmp_path,
-        r"none of its 3 pairs is left to train on \(empty: 2, copy: 1\)",
+        r"of 3 pairs none is left to train on \(empty: 2, copy: 1\)",
     )
     one = put(tmp_path, "b", [("one", "pair")])
     refused(
         lambda: prepare(one, tmp_path / "out", CONFIG, tokenizer=tokenizer),
         tmp_path,
-        "none of its 1 pairs is left",
+        "of 1 pair none is left",
     )
 
 

@@ -101,7 +101,7 @@ def test_confidences_of_sentences_are_joined_by_their_words() -> None:
 
 
 def test_few_sentences_are_refused() -> None:
-    with pytest.raises(DataError, match="20 sentences are too few to calibrate with"):
+    with pytest.raises(DataError, match="20 sentences: too few to calibrate with"):
         calibrate(*made_up(20, seed=1))
 
 

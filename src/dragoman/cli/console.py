@@ -10,12 +10,13 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from dragoman.errors import ConfigError, DataError
 from dragoman.messages import counted, duration
+from dragoman.system.atomic_files import explain_os_errors
 
 if TYPE_CHECKING:
     from dragoman.config import Config
@@ -213,25 +214,24 @@ def open_output(path: Path | None, inputs: Sequence[Path] = ()) -> Iterator[Text
         return
     if any(_same_file(path, one) for one in inputs):
         raise ConfigError(f"{path}: would be overwritten by its translation; choose another --out")
-    unfinished = path.with_name(f"{path.name}.unfinished")
-    special = path.exists() and not path.is_file()
-    place = path if special else unfinished
-    try:
-        file = place.open("w", encoding="utf-8", newline="")
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be written ({error.strerror or error})") from None
-    try:
-        with file:
+    if not path.parent.exists():
+        raise ConfigError(f"{path}: there is no directory {path.parent}; make it first")
+    if path.exists() and not path.is_file():  # a device or a pipe
+        with explain_os_errors(path), path.open("w", encoding="utf-8", newline="") as file:
             yield file
-    except KeyboardInterrupt:
-        if not special:
+        return
+    unfinished = path.with_name(f"{path.name}.unfinished")
+    with explain_os_errors(path):
+        try:
+            with unfinished.open("w", encoding="utf-8", newline="") as file:
+                yield file
+        except KeyboardInterrupt:
             unfinished.replace(path)
-        raise
-    except BaseException:
-        if not special:
-            unfinished.unlink(missing_ok=True)
-        raise
-    if not special:
+            raise
+        except BaseException:
+            with suppress(OSError):
+                unfinished.unlink()
+            raise
         unfinished.replace(path)
 
 

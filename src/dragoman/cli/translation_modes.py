@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE, getincrementaldecoder
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -31,7 +31,6 @@ BLOCK_LINES: Final = 50
 """Lines that no blank line divides are translated about so many at a time."""
 MAX_BLOCK_LINES: Final = 200
 """Where no line ends with a sentence, so many lines are translated at a time."""
-SENTENCE_END: Final = re.compile(r"[.!?…。！？][\W_]*$")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -106,19 +105,35 @@ def _refuse_binary(path: Path) -> None:
     if not path.is_file():
         return
     with path.open("rb") as file:
-        kind, _, advice = recognize(file.read(1 << 16)).partition("; ")
+        start = file.read(1 << 16)
+    kind, _, advice = recognize(start).partition("; ")
+    if not kind and b"\0" in start and not _is_unicode(start):
+        kind = "a binary file"
     if kind and kind not in ("a gzip file", "an XML file", "a web page"):
         formats = ", ".join(f".{one}" for one in MEDIA_TYPES)
         raise DataError(f"{path}: {kind}, not text; {advice or f'documents are {formats}'}")
 
 
+def _is_unicode(start: bytes) -> bool:
+    """Return whether the start of a file may be text in UTF-8, or in UTF-16 with its mark."""
+    if start.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
+        return True
+    try:
+        getincrementaldecoder("utf-8")().decode(start)  # a character may be cut at the end
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
 def _join_blocks(lines: Iterable[str]) -> Iterator[str]:
     """Yield lines that may belong together as one text: up to a blank line, and at most a page."""
+    from dragoman.text.sentence_splitting import ends_sentence
+
     block: list[str] = []
     try:
         for line in lines:
             block.append(line)
-            most = BLOCK_LINES if SENTENCE_END.search(line) else MAX_BLOCK_LINES
+            most = BLOCK_LINES if ends_sentence(line.rstrip()) else MAX_BLOCK_LINES
             if not line.strip() or len(block) >= most:
                 yield "".join(block)
                 block = []

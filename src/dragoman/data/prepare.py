@@ -480,7 +480,7 @@ class _TrainingPass:
             return
         reasons = ", ".join(f"{reason}: {count}" for reason, count in self.report.dropped.items())
         raise DataError(
-            f"{self._corpus.name}: none of its {self.report.read} pairs is left to train on "
+            f"{self._corpus.name}: of {counted(self.report.read, 'pair')} none is left to train on "
             f"({reasons or 'one is held out for validation'}); relax the settings in [data] or "
             "add more text"
         )
@@ -510,8 +510,8 @@ def _encode_valid(
         )
     if not len(writer):
         raise DataError(
-            f"{corpus.name}: none of its {len(everything)} pairs can be validated on; all are "
-            f"empty or longer than data.max_length = {data.max_length} pieces"
+            f"{corpus.name}: of {counted(len(everything), 'pair')} none can be validated on; all "
+            f"are empty or longer than data.max_length = {data.max_length} pieces"
         )
     if corpus.malformed:
         raise DataError(corpus.malformed[0])  # a set that is scored must be whole

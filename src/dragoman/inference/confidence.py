@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from dragoman.errors import DataError, ModelError
 from dragoman.inference.translation_types import Translation, Word
+from dragoman.messages import counted
 from dragoman.system.atomic_files import atomic_write
 from dragoman.text.normalization import SPACE_MARK
 
@@ -168,7 +169,8 @@ def calibrate(translations: Sequence[Translation], references: Sequence[str]) ->
     ]
     if len(rows) < FEWEST_SENTENCES:
         raise DataError(
-            f"{len(rows)} sentences are too few to calibrate with; give {FEWEST_SENTENCES} or more"
+            f"{counted(len(rows), 'sentence')}: too few to calibrate with; give "
+            f"{FEWEST_SENTENCES} or more"
         )
     first, second = _learn(rows[::2]), _learn(rows[1::2])
     errors = [_errors(first, rows[1::2]), _errors(second, rows[::2])]

@@ -142,6 +142,10 @@ def _extension(path: Path) -> str:
     return path.suffix[1:].lower()
 
 
+def _extensions() -> str:
+    return f"one of {', '.join(f'.{one}' for one in sorted(MEDIA_TYPES))}"
+
+
 def _copy(path: Path, result: Path) -> None:
     with explain_os_errors(result):
         result.parent.mkdir(parents=True, exist_ok=True)
@@ -160,10 +164,7 @@ def _plan_results(
         if path.is_dir():
             plan += _plan_directory(path, out, alone=len(inputs) == 1)
         elif _extension(path) not in MEDIA_TYPES:
-            raise DataError(
-                f"{path}: cannot be translated; use one of "
-                f"{', '.join(f'.{one}' for one in sorted(MEDIA_TYPES))}"
-            )
+            raise DataError(f"{path}: cannot be translated; use {_extensions()}")
         elif out is None:
             plan.append((path, path.with_name(result_name(path, language))))
         elif len(inputs) > 1 or out.is_dir() or str(out).endswith("/"):
@@ -200,12 +201,15 @@ def _plan_directory(path: Path, out: Path | None, *, alone: bool) -> list[tuple[
     place, root = out.resolve(), path.resolve()
     if place == root:
         raise ConfigError(f"{path}: would be overwritten by its translation; choose another --out")
-    top = out if alone else out / path.name
-    return [
-        (file, top / file.relative_to(path))
+    files = [
+        file
         for file in sorted(path.rglob("*"))
         if file.is_file() and place not in file.resolve().parents and file.name != RECORD
     ]
+    if not any(_extension(file) in MEDIA_TYPES for file in files):
+        raise DataError(f"{path}: contains no document that can be translated; use {_extensions()}")
+    top = out if alone else out / path.name
+    return [(file, top / file.relative_to(path)) for file in files]
 
 
 class _Record:
