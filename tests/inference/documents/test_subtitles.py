@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from dragoman.errors import DataError
 from dragoman.inference.documents.document import Mark, Unit
-from dragoman.inference.documents.subtitles import columns, divide_unit, wrap_unit
+from dragoman.inference.documents.subtitles import divide_unit, wrap_unit
+from dragoman.text.line_breaking import columns
 
 from .filling import copy, fill_with, read, shout, texts
 

@@ -19,6 +19,7 @@ from dragoman.inference.documents.file_text import decode_file, has_letters, rep
 from dragoman.inference.documents.inline_text import InlineText, split_tokens
 from dragoman.inference.documents.markdown_inline import MarkdownText, normalize_label
 from dragoman.inference.documents.message_text import MessageText
+from dragoman.text.sentence_splitting import ends_sentence
 
 _LINE: Final = re.compile(r"([^\r\n]*)(\r\n|\n|\r|\Z)")
 Span = tuple[int, int]
@@ -267,12 +268,11 @@ _PREFIX: Final = re.compile(r"(?:\[\^[^\]\s]+\]:\s*|\[[ xX]\]\s+|:\s+)?")
 _NOTE: Final = re.compile(r"[\s>]*\[\^[^\]\s]+\]:\s*")
 _HARD_BREAK: Final = re.compile(r" {2,}\r?\n")
 _BREAK_TAG: Final = re.compile(r"<br\s*/?>\s*$", re.IGNORECASE)
-_SENTENCE_END: Final = re.compile(r"[.!?:;…。！？][\"'”’»)\]*_`]*$")
 
 
 def _one_sentence_a_line(text: str, spans: Sequence[Span]) -> bool:
     """Return whether each line of a paragraph ends like a sentence: such lines stay lines."""
-    return len(spans) > 1 and all(_SENTENCE_END.search(text[a:b].rstrip()) for a, b in spans)
+    return len(spans) > 1 and all(ends_sentence(text[a:b].rstrip(), also=":;") for a, b in spans)
 
 
 # --- front matter ---

@@ -10,7 +10,6 @@ from __future__ import annotations
 import html
 import math
 import re
-import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
@@ -24,6 +23,8 @@ from dragoman.inference.documents.file_text import (
     replace_spans,
 )
 from dragoman.inference.documents.inline_text import InlineText, Kind, Token, split_tokens
+from dragoman.text.line_breaking import can_break, columns
+from dragoman.text.sentence_splitting import ends_sentence
 
 MAX_COLUMNS: Final = 42
 """A line of a subtitle is no longer than this, if it can be."""
@@ -46,12 +47,13 @@ _STYLE: Final = re.compile(r"\{\\([ibus])([01])\}")
 _DASH: Final = re.compile(r"\s*[-‐–—]{1,2}\s*(?=[^\W\d_]|[\"'„“”«»‚‘¿¡.…\[(♪]|\Z)")
 _LEADING: Final = re.compile(r"\s*(?:[♪♫♬♩]+|#(?=\s))\s*")
 _TRAILING: Final = re.compile(r"\s*(?:[♪♫♬♩]+|(?<=\s)#)\s*\Z")
+_BREAKS_OFF: Final = ":;—–-"
+"""Marks that divide as a sentence's end does."""
 _SOUND: Final = re.compile(
     rf"(?:\s|{_MARKUP.pattern.replace('?P<tag>', '?:')}|[-‐–—](?=\s*\[))*"
     r"\[(?P<sound>[^\[\]<>{}\r\n]*[^\W\d_][^\[\]<>{}\r\n]*)\](?=.*[^\W\d_])",
     re.DOTALL,
 )
-_SENTENCE_END: Final = re.compile(r"[.!?…:;。！？—–‥-][\"'”’»«“)\]]*\Z")
 
 
 @dataclass(slots=True)
@@ -212,7 +214,9 @@ def _set_ornaments_apart(tokens: list[Token]) -> tuple[list[Token], tuple[bool, 
 
 def _join_sentences(cues: Sequence[_Cue]) -> list[list[_Piece]]:
     """Return the pieces of each sentence."""
-    ends = [bool(_SENTENCE_END.search(piece.unit.text)) for cue in cues for piece in cue.pieces]
+    ends = [
+        ends_sentence(piece.unit.text, also=_BREAKS_OFF) for cue in cues for piece in cue.pieces
+    ]
     usual = sum(ends) >= USUALLY * len(ends)
     groups: list[list[_Piece]] = []
     before: _Cue | None = None
@@ -237,7 +241,7 @@ def _join_sentences(cues: Sequence[_Cue]) -> list[list[_Piece]]:
 
 def _goes_on(text: str, following: str, usual: bool) -> bool:
     """Return whether a sentence goes on in the next subtitle."""
-    if _SENTENCE_END.search(text):
+    if ends_sentence(text, also=_BREAKS_OFF):
         return False
     letter = next(filter(str.isalnum, following), "")
     return letter.islower() or text.endswith(",") or (usual and text[-1].isalnum())
@@ -246,30 +250,16 @@ def _goes_on(text: str, following: str, usual: bool) -> bool:
 # --- dividing and wrapping ---
 
 
-def columns(text: str) -> int:
-    """Return how wide a text is; characters of Chinese, Japanese and Korean take two columns."""
-    wide = sum(unicodedata.east_asian_width(character) in "WF" for character in text)
-    return len(text) + wide
-
-
 def _find_breaks(text: str) -> list[tuple[int, int]]:
     """Return where a line may end and the next begin: at spaces, and between Chinese characters."""
     found = [match.span() for match in re.finditer(r"(?<=\S) +(?=\S)", text)]
-    if any(map(_is_ideographic, text)):
-        found += [
-            (place, place)
-            for place in range(1, len(text))
-            if _is_ideographic(text[place])
-            and _is_ideographic(text[place - 1])
-            and text[place]
-            not in "。、，．！？：；）」』】〉》々ーぁぃぅぇぉっゃゅょァィゥェォッャュョ…"
-            and text[place - 1] not in "（「『【〈《"
-        ]
+    found += [
+        (place, place)
+        for place in range(1, len(text))
+        if not (text[place - 1].isspace() or text[place].isspace())
+        and can_break(text[place - 1], text[place])
+    ]
     return sorted(found)
-
-
-def _is_ideographic(character: str) -> bool:
-    return "\u2e80" <= character <= "\ua4cf" or "\uff00" <= character <= "\uffef"
 
 
 def _choose_breaks(
