@@ -10,6 +10,8 @@ import functools
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from dragoman.text.inflection.korean import fit_particles
+
 _FIRST = 0xAC00  # 가
 _VOWELS = "ㅏㅐㅑㅒㅓㅔㅕㅖㅗㅘㅙㅚㅛㅜㅝㅞㅟㅠㅡㅢㅣ"
 _FINALS = (" ", *"ㄱㄲㄳㄴㄵㄶㄷㄹㄺㄻㄼㄽㄾㄿㅀㅁㅂㅄㅅㅆㅇㅈㅊㅋㅌㅍㅎ")
@@ -40,28 +42,23 @@ def with_final(word: str, consonant: str) -> str:
 
 # -- particles -----------------------------------------------------------------------------------
 
-# case: the particle after a consonant, and after a vowel
 _PARTICLES = {
-    "topic": ("은", "는"),
-    "subject": ("이", "가"),
-    "object": ("을", "를"),
-    "with": ("과", "와"),
-    "toward": ("으로", "로"),
-    "to": ("에게", "에게"),
-    "in": ("에", "에"),
-    "at": ("에서", "에서"),
-    "of": ("의", "의"),
+    "topic": "은",
+    "subject": "이",
+    "object": "을",
+    "with": "과",
+    "toward": "으로",
+    "to": "에게",
+    "in": "에",
+    "at": "에서",
+    "of": "의",
 }
 
 
 @functools.cache
 def mark(word: str, case: str) -> str:
     """Return a noun with the particle of a case: 왕은, 여자는; 숲으로, 학교로 and 교실로."""
-    if not case:
-        return word
-    closing = final(word)
-    is_open = closing == " " or (case == "toward" and closing == "ㄹ")
-    return word + _PARTICLES[case][is_open]
+    return word + fit_particles(word, _PARTICLES[case]) if case else word
 
 
 # -- conjugation ---------------------------------------------------------------------------------
