@@ -2,34 +2,21 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from dragoman.phrasebook.german.words import NOUNS, STEMS, GermanVerb
+from dragoman.text.inflection.german_agreement import (
+    ADJECTIVE_ENDINGS,
+    DEFINITE_ARTICLE,
+    DER_WORD_ENDINGS,
+    EIN_WORD_ENDINGS,
+    RELATIVE_PRONOUN,
+    Case,
+    Column,
+    Declension,
+)
 
 # A form is chosen by case ("nom", "acc", "dat") and by gender or plural ("m", "f", "n", "p").
-_DEFINITE = {
-    "nom": {"m": "der", "f": "die", "n": "das", "p": "die"},
-    "acc": {"m": "den", "f": "die", "n": "das", "p": "die"},
-    "dat": {"m": "dem", "f": "der", "n": "dem", "p": "den"},
-}
-_STRONG = {  # the endings of "dieser"; of an adjective that no determiner marks
-    "nom": {"m": "er", "f": "e", "n": "es", "p": "e"},
-    "acc": {"m": "en", "f": "e", "n": "es", "p": "e"},
-    "dat": {"m": "em", "f": "er", "n": "em", "p": "en"},
-}
-_WEAK = {  # after der, dieser, jeder
-    "nom": {"m": "e", "f": "e", "n": "e", "p": "en"},
-    "acc": {"m": "en", "f": "e", "n": "e", "p": "en"},
-    "dat": {"m": "en", "f": "en", "n": "en", "p": "en"},
-}
-_EIN = {  # the endings of ein, kein, mein
-    "nom": {"m": "", "f": "e", "n": "", "p": "e"},
-    "acc": {"m": "en", "f": "e", "n": "", "p": "e"},
-    "dat": {"m": "em", "f": "er", "n": "em", "p": "en"},
-}
-_MIXED = {  # of an adjective after ein, kein, mein: strong where they have no ending
-    "nom": {"m": "er", "f": "e", "n": "es", "p": "en"},
-    "acc": {"m": "en", "f": "e", "n": "es", "p": "en"},
-    "dat": {"m": "en", "f": "en", "n": "en", "p": "en"},
-}
 _DER_WORDS = {"this": "dies", "every": "jed"}
 _BARE = {"two": "zwei", "three": "drei"}
 _POSSESSIVES = {"i": "mein", "we": "unser", "he": "sein", "it": "sein", "she": "ihr", "they": "ihr"}
@@ -66,28 +53,31 @@ _SPECIAL = {
 _AGREEMENT = {"i": 0, "one": 1, "many": 2}
 
 
+def _decline(table: dict[Case, dict[Column, str]], case: str, gender: str) -> str:
+    return table[cast(Case, case[0])][cast(Column, gender)]
+
+
 def determiner(word: str, case: str, gender: str) -> str:
     """Return a form of "the", "a", "no", "this", "every", "two", "three" or "many"."""
     if word == "the":
-        return _DEFINITE[case][gender]
+        return _decline(DEFINITE_ARTICLE, case, gender)
     if word == "a":
-        return "ein" + _EIN[case][gender]
+        return "ein" + _decline(EIN_WORD_ENDINGS, case, gender)
     if word == "no":
-        return "kein" + _EIN[case][gender]
+        return "kein" + _decline(EIN_WORD_ENDINGS, case, gender)
     if word == "many":
-        return "viel" + _STRONG[case][gender]
-    return _BARE.get(word) or _DER_WORDS[word] + _STRONG[case][gender]
+        return "viel" + _decline(DER_WORD_ENDINGS, case, gender)
+    return _BARE.get(word) or _DER_WORDS[word] + _decline(DER_WORD_ENDINGS, case, gender)
 
 
 def possessive(owner: str, case: str, gender: str) -> str:
     """Return a form of "mein", "unser", "sein" or "ihr"; unser- keeps its e (not unsren)."""
-    return _POSSESSIVES[owner] + _EIN[case][gender]
+    return _POSSESSIVES[owner] + _decline(EIN_WORD_ENDINGS, case, gender)
 
 
-def adjective(word: str, declension: str, case: str, gender: str) -> str:
+def adjective(word: str, declension: Declension, case: str, gender: str) -> str:
     """Return an adjective with its "weak", "mixed" or "strong" ending."""
-    endings = {"weak": _WEAK, "mixed": _MIXED, "strong": _STRONG}[declension]
-    return STEMS.get(word, word) + endings[case][gender]
+    return STEMS.get(word, word) + _decline(ADJECTIVE_ENDINGS[declension], case, gender)
 
 
 def noun_form(key: str, case: str, plural: bool) -> str:
@@ -115,7 +105,7 @@ def owner_key(key: str, antecedent: str | None) -> str:
 
 def relative_pronoun(case: str, gender: str) -> str:
     """Return the relative pronoun: the definite article, but "denen" in the dative plural."""
-    return "denen" if case == "dat" and gender == "p" else _DEFINITE[case][gender]
+    return _decline(RELATIVE_PRONOUN, case, gender)
 
 
 def finite(word: GermanVerb | str, agrees: str) -> str:

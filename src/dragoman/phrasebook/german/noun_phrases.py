@@ -19,10 +19,17 @@ from dragoman.phrasebook.german.inflection import (
 )
 from dragoman.phrasebook.lexicon import NOUNS
 from dragoman.phrasebook.meaning import Adjunct, Clause, Name, Nominal, NounPhrase, Pair, Pronoun
+from dragoman.text.inflection.german_agreement import Declension
 
 RelativeClause: TypeAlias = Callable[[NounPhrase], Node]
 _TAGS = {"the": "ART", "a": "ART", "no": "PIAT", "this": "PDAT", "every": "PIAT", "many": "PIAT"}
-_DECLENSIONS = {"the": "weak", "this": "weak", "every": "weak", "a": "mixed", "no": "mixed"}
+_DECLENSIONS: dict[str, Declension] = {
+    "the": "weak",
+    "this": "weak",
+    "every": "weak",
+    "a": "mixed",
+    "no": "mixed",
+}
 
 
 def gender_of(phrase: NounPhrase) -> str:
@@ -57,7 +64,7 @@ def nominal(
 def _noun_phrase(phrase: NounPhrase, case: str, negation: Key | None) -> Node:
     gender, key = gender_of(phrase), (id(phrase), "determiner")
     children: list[Tree] = []
-    declension = "strong"
+    declension: Declension = "strong"
     if phrase.owner is not None:
         owner = owner_key(phrase.owner.key, phrase.owner.antecedent)
         children.append(Leaf("PPOSAT", possessive(owner, case, gender), key))

@@ -29,13 +29,13 @@ def _table(rows: str) -> dict[Case, dict[Column, str]]:
     }
 
 
-_DEFINITE: Final = _table("der|die|das|die den|die|das|die dem|der|dem|den des|der|des|der")
-_RELATIVE: Final = _table(
+DEFINITE_ARTICLE: Final = _table("der|die|das|die den|die|das|die dem|der|dem|den des|der|des|der")
+RELATIVE_PRONOUN: Final = _table(
     "der|die|das|die den|die|das|die dem|der|dem|denen dessen|deren|dessen|deren"
 )
-_DER_WORD: Final = _table("er|e|es|e en|e|es|e em|er|em|en es|er|es|er")
-_EIN_WORD: Final = _table("-|e|-|e en|e|-|e em|er|em|en es|er|es|er")
-_ADJECTIVES: Final[dict[Declension, dict[Case, dict[Column, str]]]] = {
+DER_WORD_ENDINGS: Final = _table("er|e|es|e en|e|es|e em|er|em|en es|er|es|er")
+EIN_WORD_ENDINGS: Final = _table("-|e|-|e en|e|-|e em|er|em|en es|er|es|er")
+ADJECTIVE_ENDINGS: Final[dict[Declension, dict[Case, dict[Column, str]]]] = {
     "weak": _table("e|e|e|en en|e|e|en en|en|en|en en|en|en|en"),
     "mixed": _table("er|e|es|en en|e|es|en en|en|en|en en|en|en|en"),
     "strong": _table("er|e|es|e en|e|es|e em|er|em|en en|er|en|er"),
@@ -50,9 +50,17 @@ _STEMS: Final[
         ...,
     ]
 ] = (
-    ("der-word", ("dies", "jed", "jen", "welch", "manch", "solch", "all", "beid"), _DER_WORD),
-    ("ein-word", ("ein", "kein", "mein", "dein", "sein", "ihr", "unser", "euer", "eur"), _EIN_WORD),
-    ("quantity", ("viel", "wenig", "einig", "mehrer"), _DER_WORD),
+    (
+        "der-word",
+        ("dies", "jed", "jen", "welch", "manch", "solch", "all", "beid"),
+        DER_WORD_ENDINGS,
+    ),
+    (
+        "ein-word",
+        ("ein", "kein", "mein", "dein", "sein", "ihr", "unser", "euer", "eur"),
+        EIN_WORD_ENDINGS,
+    ),
+    ("quantity", ("viel", "wenig", "einig", "mehrer"), DER_WORD_ENDINGS),
 )
 _GOVERNED: Final = {
     **dict.fromkeys(words("mit von zu bei aus nach seit außer gegenüber"), "d"),
@@ -140,7 +148,7 @@ def agreements(
         columns: tuple[Column, ...] = ("p",) if determiner.column == "p" else ("m", "f", "n")
         for column in columns:
             case = determiner.case
-            ending = _ADJECTIVES[determiner.declension][case][column]
+            ending = ADJECTIVE_ENDINGS[determiner.declension][case][column]
             changed = tuple(_inflect(word, ending) for word in adjectives)
             brought = tuple(_inflect(word, ending) for word in inner)
             taken = len(before) - place + 1
@@ -202,11 +210,11 @@ class _Determiner:
         if self.kind == "none":
             return ()
         if self.kind == "definite":
-            text = _DEFINITE[self.case][column]
+            text = DEFINITE_ARTICLE[self.case][column]
         elif self.kind in ("der-word", "quantity"):
-            text = self.stem + _DER_WORD[self.case][column]
+            text = self.stem + DER_WORD_ENDINGS[self.case][column]
         else:
-            ending = _EIN_WORD[self.case][column]
+            ending = EIN_WORD_ENDINGS[self.case][column]
             text = ("eur" if self.stem == "euer" and ending else self.stem) + ending
         words: tuple[str, ...] = (text,)
         if self.preposition:
@@ -222,7 +230,7 @@ def _read_determiner(word: str) -> Iterator[_Determiner]:
     lower, capital, preposition = word.lower(), word[:1].isupper(), ""
     if lower in _CONTRACTIONS:
         preposition, lower = _CONTRACTIONS[lower]
-    for case, row in _DEFINITE.items():
+    for case, row in DEFINITE_ARTICLE.items():
         for column, text in row.items():
             if text == lower and (not preposition or case in "ad"):
                 if preposition in ("in", "an", "auf") and (case == "d") != (text in ("dem", "der")):
@@ -244,7 +252,7 @@ def _read_determiner(word: str) -> Iterator[_Determiner]:
 
 
 def _endings_agree(adjectives: Sequence[str], determiner: _Determiner) -> bool:
-    wanted = _ADJECTIVES[determiner.declension][determiner.case][determiner.column]
+    wanted = ADJECTIVE_ENDINGS[determiner.declension][determiner.case][determiner.column]
     return all(word.rstrip(",").endswith(wanted) for word in adjectives)
 
 
@@ -256,7 +264,7 @@ def _relatives(after: Sequence[str], old: Column, new: Column) -> list[tuple[str
     for place, word in enumerate(after[:2]):
         found = {
             row[new]
-            for row in _RELATIVE.values()
+            for row in RELATIVE_PRONOUN.values()
             if row[old] == word
         }  # fmt: skip
         if found:
