@@ -108,6 +108,12 @@ def test_the_texts_of_a_page_are_units(text: str, units: list[str]) -> None:
         ("<img alt=one>", '<img alt="ONE">'),
         ("<img alt='say \"a\" &amp; b'>", "<img alt='B &amp; \"A\" SAY'>"),
         ("<p>one<!-- x --> two</p>", "<p>TWO ONE<!-- x --></p>"),
+        ("<img alt=\"the 'best'\">", "<img alt=\"'BEST' THE\">"),
+        ("<textarea placeholder='say it'>as it is</textarea>",
+         "<textarea placeholder='IT SAY'>as it is</textarea>"),
+        ("<p>a <code title='not this'>b</code> c</p>",
+         "<p>C <code title='THIS NOT'>b</code> A</p>"),
+        ("<svg translate=no aria-label='a b'></svg>", "<svg translate=no aria-label='a b'></svg>"),
     ],
 )  # fmt: skip
 def test_tags_end_on_the_words_they_belong_to(text: str, expected: str) -> None:

@@ -55,9 +55,9 @@ _BLOCKS: Final = _words(
 )
 _VOID: Final = _words("area base br col embed hr img input link meta param source track wbr")
 _RAW: Final = _words(
-    "script style textarea xmp iframe noembed noframes plaintext object canvas svg math pre"
+    "script style textarea xmp iframe noembed noframes plaintext object canvas svg pre"
 )
-"""What is in these elements is left as it is."""
+"""What is in these elements is left as it is; what their attributes say is translated."""
 _KEPT_WORDS: Final = _words("code kbd samp math")
 """These too, and they stand for a word where they are in a sentence."""
 _RUBY: Final = frozenset(("rt", "rp"))
@@ -210,17 +210,18 @@ class HtmlText:
         empty = name in _VOID or (raw.endswith("/>") and (self._xml or name not in _BLOCKS))
         if self._xml and name not in _VOID:
             empty = raw.endswith("/>")
-        untouched = name in _RAW or name in _KEPT_WORDS or name in _RUBY or _is_left_alone(raw)
-        if untouched and not empty:
+        left_alone = _is_left_alone(raw)
+        stop: int | None = None
+        if not empty and (left_alone or name in _RAW or name in _KEPT_WORDS or name in _RUBY):
             stop = self._find_end(name, end)
-            if stop is not None:
-                self._add_untouched(name, self.text[match.start() : stop])
-                return stop
         if name == "html" and self._language:
             raw = _set_language(raw, self._language, xml=self._xml)
         if name in _BLOCKS or "-" in name:
             self._finish_paragraph()
-        pieces: _Pieces = [raw] if untouched else self._read_attributes(name, raw)
+        pieces: _Pieces = [raw] if left_alone else self._read_attributes(name, raw)
+        if stop is not None:
+            self._add_untouched(name, [*pieces, self.text[end:stop]])
+            return stop
         if name == "br":
             self._add_break(pieces)
         elif name in _BLOCKS or "-" in name:
@@ -273,7 +274,7 @@ class HtmlText:
         if "=" not in raw:
             return [raw]
         found = list(_ATTRIBUTE.finditer(raw))
-        values = {match[1].lower(): unescape(match[3].strip("\"'")) for match in found}
+        values = {match[1].lower(): unescape(_unquote(match[3])) for match in found}
         pieces: _Pieces = []
         done = 0
         for match in found:
@@ -283,7 +284,7 @@ class HtmlText:
                 and any(map(str.isalpha, text))
                 and not _FILE_NAME.fullmatch(text)
             ):
-                quote = match[3][0] if match[3][0] in "\"'" else ""
+                quote = match[3][0] if match[3][0] in _ESCAPES else ""
                 pieces += [
                     raw[done : match.start(3)],
                     _Attribute(len(self.units), match[3], quote),
@@ -329,13 +330,11 @@ class HtmlText:
         if now.breaks > 1:
             self._finish_paragraph()
 
-    def _add_untouched(self, name: str, raw: str) -> None:
-        if name in _KEPT_WORDS or (name not in _BLOCKS and name not in _RAW and name not in _RUBY):
-            self._add_object([raw], WORD)
-        elif name in _BLOCKS:
-            self._add_block([raw])
+    def _add_untouched(self, name: str, pieces: _Pieces) -> None:
+        if name in _BLOCKS:
+            self._add_block(pieces)
         else:
-            self._add_object([raw])
+            self._add_object(pieces, "" if name in _RAW or name in _RUBY else WORD)
 
     def _add_group(self, name: str, pieces: _Pieces) -> None:
         now = self._open
@@ -432,11 +431,16 @@ _ESCAPES: Final = {'"': "&quot;", "'": "&#39;"}
 _NOT_IN_XML: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 
+def _unquote(value: str) -> str:
+    """Return the value of an attribute without the quotes around it."""
+    return value[1:-1] if value[0] in _ESCAPES else value
+
+
 def _is_left_alone(raw: str) -> bool:
     """Return whether a tag says that its element is not to be translated."""
     if "translate" not in raw.lower():
         return False
-    values = {match[1].lower(): match[3].strip("\"'") for match in _ATTRIBUTE.finditer(raw)}
+    values = {match[1].lower(): _unquote(match[3]) for match in _ATTRIBUTE.finditer(raw)}
     return values.get("translate", "").lower() == "no" or any(
         name in ("notranslate", "no-translate") for name in values.get("class", "").lower().split()
     )
