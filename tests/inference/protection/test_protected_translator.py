@@ -213,6 +213,13 @@ def test_tags_go_around_what_is_aligned_with_their_words() -> None:
     assert found.alignment == ((0, 1), (1, 0))
 
 
+@pytest.mark.parametrize("tags", [("<b>", "</b>"), ("<b>", "<br>"), ("<b>", "<b>")])
+def test_tags_that_touch_each_other_at_the_end_of_a_text_stay(tags: tuple[str, str]) -> None:
+    found = protect("Tom" + "".join(tags), each(str.strip)).text
+    assert sorted(re.findall("<[^<>]+>", found)) == sorted(tags)
+    assert re.sub("<[^<>]+>", "", found) == "Tom"
+
+
 def test_an_alignment_is_one_of_the_whole_words_on_both_sides() -> None:
     def run(requests: Sequence[Request]) -> list[Translation]:
         pairs = ((0, 1), (1, 0), (2, 2), (3, 3))

@@ -163,10 +163,10 @@ class _Placement:
             return Edit(start - 1, start, item.text)  # the space that was left for it
         # Marks that stood between a tag and its word still do, and others do not come between.
         if after:
-            inside = item.touches[0] and is_word(self.source[item.at - 1])
+            inside = item.touches[0] and is_word(self.source[item.at - 1 : item.at])
             place = core[1] if inside or item.touches[1] else end
             return Edit(place, place, ("" if item.touches[0] else " ") + item.text)
-        inside = item.touches[1] and is_word(self.source[item.at])
+        inside = item.touches[1] and is_word(self.source[item.at : item.at + 1])
         place = core[0] if inside or item.touches[0] else start
         return Edit(place, place, item.text + ("" if item.touches[1] else " "))
 
