@@ -277,7 +277,9 @@ def test_a_translation_as_json_holds_what_was_asked_for(translator: Translator) 
     assert table["tokens"] == list(found.tokens)
     assert table["alignment"] == [list(pair) for pair in found.alignment]
     assert table["alternatives"][0]["text"] == found.alternatives[0].text
-    assert translator.translate("", n_best=2).to_dict() == {"text": "", "score": 0, "tokens": []}
+    assert table["log_prob"] == round(found.log_prob, 6)
+    nothing = {"text": "", "score": 0, "log_prob": 0, "tokens": []}
+    assert translator.translate("", n_best=2).to_dict() == nothing
 
 
 def test_the_tokeniser_of_the_model_is_used(translator: Translator, trained: Path) -> None:

@@ -72,7 +72,8 @@ class Translation:
         """Return this as JSON holds it."""
         table: dict[str, Any] = {
             "text": self.text,
-            "score": round(self.score, 6),
+            "score": _finite(self.score),
+            "log_prob": _finite(self.log_prob),
             "tokens": list(self.tokens),
         }
         if self.alignment:
@@ -87,6 +88,11 @@ class Translation:
         if self.alternatives:
             table["alternatives"] = [other.to_dict() for other in self.alternatives]
         return table
+
+
+def _finite(score: float) -> float:
+    """Return a score that JSON can write, which has no infinity."""
+    return round(max(score, -1e9), 6)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,18 +16,52 @@ from typing import Literal
 from dragoman.errors import DragomanError
 from dragoman.inference import Translation
 from dragoman.inference.documents.document import Document
+from dragoman.inference.documents.formats import open_document
 from dragoman.inference.documents.marked_text import UnitTexts
+from dragoman.inference.documents.options import ALL_COLUMNS, DocumentOptions
 from dragoman.serve.errors import ServiceError, as_service_error
 from dragoman.serve.limits import (
     DOCUMENT_BYTES,
     DOCUMENT_CHARACTERS,
+    DOCUMENT_EXPANSION,
     DOCUMENT_SECONDS,
     MAX_DOCUMENT_JOBS,
 )
-from dragoman.serve.models import ServedModel
+from dragoman.serve.models import ModelRegistry, ServedModel
 from dragoman.serve.service import TranslationService
+from dragoman.text.languages import detect_languages
 
 Status = Literal["queued", "translating", "done", "error"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SentDocument:
+    """Hold a document as a client sent it, and the languages it asked for."""
+
+    extension: str
+    content: bytes
+    source: str | None
+    """The code of its language; None means that it is to be detected."""
+    target: str
+
+    def open(self, max_body: int) -> Document:
+        """Return the document, with all columns if it is a table; raise DataError if it is broken.
+
+        `max_body` is the most bytes of a request; what is compressed may become somewhat larger.
+        """
+        options = DocumentOptions(
+            columns=(ALL_COLUMNS,), source_language=self.source, target_language=self.target
+        )
+        return open_document(
+            self.extension, self.content, max_bytes=DOCUMENT_EXPANSION * max_body, options=options
+        )
+
+    def choose_model(self, text: str, registry: ModelRegistry) -> ServedModel:
+        """Return the model for the document, by the language that most of its text is in."""
+        source = self.source
+        if source is None:
+            ((source, _), *_) = detect_languages(text, registry.find_sources(self.target))
+        return registry.find_pair(source, self.target)
 
 
 @dataclass(slots=True)
@@ -63,23 +97,17 @@ class DocumentJobs:
         self._jobs: dict[str, DocumentJob] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def start(
-        self,
-        extension: str,
-        open_document: Callable[[], Document],
-        choose_model: Callable[[str], ServedModel],
-        on_done: Callable[[int], None],
-    ) -> tuple[str, DocumentJob]:
+    def start(self, sent: SentDocument, on_done: Callable[[int], None]) -> tuple[str, DocumentJob]:
         """Begin with a document and return its name; raise 503 if too many are on their way.
 
-        `choose_model` is given the document's text, and `on_done` its number of characters.
+        `on_done` is given its number of characters.
         """
         self._forget_old()
         if len(self._tasks) >= MAX_DOCUMENT_JOBS:
             raise ServiceError(503, "too many documents at once; try again later", retry_after=5)
-        name, job = secrets.token_hex(16).upper(), DocumentJob(extension)
+        name, job = secrets.token_hex(16).upper(), DocumentJob(sent.extension)
         self._jobs[name] = job
-        task = asyncio.create_task(self._run(job, open_document, choose_model, on_done))
+        task = asyncio.create_task(self._run(job, sent, on_done))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return name, job
@@ -101,14 +129,11 @@ class DocumentJobs:
             task.cancel()
 
     async def _run(
-        self,
-        job: DocumentJob,
-        open_document: Callable[[], Document],
-        choose_model: Callable[[str], ServedModel],
-        on_done: Callable[[int], None],
+        self, job: DocumentJob, sent: SentDocument, on_done: Callable[[int], None]
     ) -> None:
+        service = self._service
         try:
-            document = await asyncio.to_thread(open_document)
+            document = await asyncio.to_thread(sent.open, service.settings.limits.max_body)
             whole = "\n".join(unit.text for unit in document.units)
             job.characters = len(whole)
             if len(whole) > DOCUMENT_CHARACTERS:
@@ -117,7 +142,7 @@ class DocumentJobs:
                     f"the document has {len(whole):,} characters; at most "
                     f"{DOCUMENT_CHARACTERS:,} are allowed",
                 )
-            model = await asyncio.to_thread(choose_model, whole)
+            model = await asyncio.to_thread(sent.choose_model, whole, service.registry)
             job.status = "translating"
             texts = UnitTexts(document.units)
             job.units = len(texts)

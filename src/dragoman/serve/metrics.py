@@ -30,23 +30,27 @@ class Metrics:
         seconds = partial(Histogram, registry=self.registry, buckets=_SECONDS)
         shares = partial(Histogram, registry=self.registry, buckets=_SHARES)
         labels = ("method", "route", "status")
-        self.requests = counter("dragoman_requests", "Answers.", labels)
-        took = "From the request's head to the answer's end."
+        self.requests = counter("dragoman_requests", "Requests answered.", labels)
+        took = "Time from a request's head to the end of its answer."
         self.seconds = seconds("dragoman_request_seconds", took, ("route",))
         refused = "Requests answered with an error, by status."
         self.refusals = counter("dragoman_refusals", refused, ("status",))
-        self.accepted = gauge("dragoman_accepted_sentences", "Accepted and not yet answered.")
-        self.waiting = gauge("dragoman_waiting_sentences", "Not yet in a batch.")
-        self.running = gauge("dragoman_running_sentences", "In a batch now.", ("model",))
+        self.accepted = gauge(
+            "dragoman_accepted_sentences", "Sentences accepted and not yet answered."
+        )
+        self.waiting = gauge("dragoman_waiting_sentences", "Sentences not yet in a batch.")
+        self.running = gauge("dragoman_running_sentences", "Sentences in a batch now.", ("model",))
         used = "Share of a batch's slots in use, at each step."
         self.fill = shares("dragoman_batch_fill", used, ("model",))
-        self.wait = seconds("dragoman_wait_seconds", "From acceptance to the first step.")
-        self.sentences = counter("dragoman_sentences", "Translated or parsed.", ("model",))
+        self.wait = seconds("dragoman_wait_seconds", "Time from acceptance to the first step.")
+        self.sentences = counter(
+            "dragoman_sentences", "Sentences translated or parsed.", ("model",)
+        )
         self.tokens = counter("dragoman_tokens", "Pieces of the translations.", ("model",))
-        wrong = "Found wrong with translations, and whether it was mended."
+        wrong = "Problems found in translations, and whether they were repaired."
         self.issues = counter("dragoman_issues", wrong, ("model", "kind", "repaired"))
-        self.characters = counter("dragoman_characters", "In the texts received.")
-        given_up = "Given up by the client or at the deadline."
+        self.characters = counter("dragoman_characters", "Characters in the texts received.")
+        given_up = "Sentences given up by the client or at the deadline."
         self.abandoned = counter("dragoman_abandoned_sentences", given_up)
         self.failures = counter("dragoman_worker_failures", "Searches that ended in an error.")
         self.ready = gauge("dragoman_ready", "1 while requests are accepted.")

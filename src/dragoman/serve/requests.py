@@ -53,10 +53,10 @@ class TranslatedText(NamedTuple):
     confidence: float
     """How probable this language is; 1 if the request names it."""
 
-    def with_issue(self, issue: Issue) -> TranslatedText:
-        """Return this with one more thing that is wrong with the translation."""
-        issues = (*self.translation.issues, issue)
-        return self._replace(translation=replace(self.translation, issues=issues))
+    def in_other_language(self, code: str) -> TranslatedText:
+        """Return this with the issue that the text seems to be in another language."""
+        issues = (*self.translation.issues, Issue("language", code))
+        return self._replace(translation=replace(self.translation, issues=issues), confidence=0.0)
 
 
 def check_size(request: Request, texts: Sequence[str]) -> None:
@@ -108,13 +108,14 @@ async def translate(
     for members, translations in zip(groups.values(), translated, strict=True):
         for i, translation in zip(members, translations, strict=True):
             results[i] = TranslatedText(translation, *languages[i])
-    if source is not None:
-        foreign = await asyncio.to_thread(
-            lambda: [find_other_language(text, source) for text in texts]
-        )
-        for i, other in enumerate(foreign):
-            if other is not None:
-                results[i] = results[i].with_issue(Issue("language", other))
+    others = await asyncio.to_thread(
+        lambda: [find_other_language(texts[i], languages[i][0]) for i in range(len(texts))]
+    )
+    for chosen, members in groups.items():
+        for i in members:
+            if (other := others[i]) is not None:
+                results[i] = results[i].in_other_language(other)
+                service.metrics.issues.labels(chosen.name, "language", "no").inc()
     return [results[i] for i in range(len(texts))]
 
 

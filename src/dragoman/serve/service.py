@@ -78,7 +78,7 @@ class TranslationService:
             plain = all(isinstance(value, int | float) for value in options.values())
             key = (model.name, *sorted(options.items())) if plain else None
             found = await self._run_in_queue(model, key, texts, work)
-        self.metrics.sentences.labels(model.name).inc(len(found))
+        self.metrics.sentences.labels(model.name).inc(sum(len(one.sentences) or 1 for one in found))
         self.metrics.tokens.labels(model.name).inc(sum(len(one.tokens) for one in found))
         for issue in (issue for one in found for issue in one.issues):
             repaired = "yes" if issue.repaired else "no"

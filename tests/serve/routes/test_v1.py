@@ -71,6 +71,21 @@ def test_constraints_glossary_and_alignment_are_the_translators(service: Service
     assert "esuoh" in ask(service, text=text, must=["esuoh"])[0]["text"]
 
 
+@pytest.mark.parametrize("source", ["en", "auto", None])
+def test_another_language_is_an_issue_of_its_text(
+    source: str | None, served: Callable[..., Service]
+) -> None:
+    service = served(names=("ende",))
+    texts = [SENTENCES[0], "안녕하세요. 저는 학생입니다. 오늘은 날씨가 좋습니다."]
+    plain, korean = ask(service, text=texts, source=source)
+    assert "language" not in [one["kind"] for one in plain.get("issues", [])]
+    assert {"kind": "language", "detail": "ko", "repaired": False} in korean["issues"]
+    wanted = 'dragoman_issues_total{kind="language",model="ende",repaired="no"} 1.0'
+    assert wanted in service.client.get("/metrics").text
+    detected = service.post("/translate", {"q": texts, "source": "auto", "target": "de"}).json()
+    assert [one["confidence"] for one in detected["detectedLanguage"]] == [100.0, 0.0]
+
+
 def test_a_parser_gives_trees(service: Service) -> None:
     words = [["the", "dog", "sees"], ["a", "cat"]]
     parser = service.inner.registry.models[2].parser

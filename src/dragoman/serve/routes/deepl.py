@@ -9,12 +9,9 @@ from fastapi import APIRouter, File, Form, Request, UploadFile
 from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from dragoman.inference.documents.formats import MEDIA_TYPES, open_document
-from dragoman.inference.documents.options import ALL_COLUMNS, DocumentOptions
-from dragoman.serve.document_jobs import Status
+from dragoman.inference.documents.formats import MEDIA_TYPES
+from dragoman.serve.document_jobs import SentDocument, Status
 from dragoman.serve.errors import DEEPL_ERROR_RESPONSES, ServiceError
-from dragoman.serve.limits import DOCUMENT_EXPANSION
-from dragoman.serve.models import ServedModel
 from dragoman.serve.requests import (
     Body,
     FormRoute,
@@ -23,7 +20,7 @@ from dragoman.serve.requests import (
     get_service,
     translate,
 )
-from dragoman.text.languages import detect_languages, language_name
+from dragoman.text.languages import language_name
 
 UNLIMITED: Final = 10**12
 """The characters that DeepL gives as the limit of accounts without one."""
@@ -150,26 +147,15 @@ async def send_document(
     extension = (filename or file.filename or "").rpartition(".")[2].lower()
     if extension not in MEDIA_TYPES or (output_format or extension).lower() != extension:
         raise ServiceError(400, f"Document format not supported; use {', '.join(MEDIA_TYPES)}.")
-    service, content, target = get_service(request), await file.read(), target_lang.lower()
-    source = source_lang.lower() if source_lang else None
+    source, target = source_lang.lower() if source_lang else None, target_lang.lower()
     if source is not None:
-        service.registry.find_pair(source, target)  # refuses what is not served
-    options = DocumentOptions(
-        columns=(ALL_COLUMNS,), source_language=source, target_language=target
+        get_service(request).registry.find_pair(source, target)  # refuses what is not served
+    sent = SentDocument(
+        extension=extension, content=await file.read(), source=source, target=target
     )
-    max_bytes = DOCUMENT_EXPANSION * service.settings.limits.max_body
-
-    def choose_model(text: str) -> ServedModel:
-        candidates = service.registry.find_sources(target)
-        language = source or detect_languages(text, candidates)[0][0]
-        return service.registry.find_pair(language, target)
-
     authenticator = get_authenticator(request)
     name, job = request.app.state.document_jobs.start(
-        extension,
-        lambda: open_document(extension, content, max_bytes=max_bytes, options=options),
-        choose_model,
-        lambda characters: authenticator.add_usage(key, characters),
+        sent, lambda characters: authenticator.add_usage(key, characters)
     )
     return DocumentHandle(document_id=name, document_key=job.key)
 

@@ -13,13 +13,12 @@ from fastapi.responses import Response
 from pydantic import BaseModel
 
 from dragoman.inference.documents.document import Document, Unit
-from dragoman.inference.documents.formats import MEDIA_TYPES, open_document
+from dragoman.inference.documents.formats import MEDIA_TYPES
 from dragoman.inference.documents.marked_text import UnitTexts
-from dragoman.inference.documents.options import ALL_COLUMNS, DocumentOptions
+from dragoman.serve.document_jobs import SentDocument
 from dragoman.serve.errors import ERROR_RESPONSES, ServiceError
-from dragoman.serve.limits import DOCUMENT_BYTES, DOCUMENT_EXPANSION, DOCUMENT_SECONDS
+from dragoman.serve.limits import DOCUMENT_BYTES, DOCUMENT_SECONDS
 from dragoman.serve.requests import check_size, get_authenticator, get_service
-from dragoman.text.languages import detect_languages
 
 router = APIRouter(tags=["LibreTranslate"], responses=ERROR_RESPONSES)
 
@@ -68,19 +67,17 @@ async def translate_file(
     """Translate a file, which can then be fetched for ten minutes."""
     key = get_authenticator(request).authenticate(request, api_key)
     extension = (file.filename or "").rpartition(".")[2].lower()
-    max_bytes = DOCUMENT_EXPANSION * get_service(request).settings.limits.max_body
-    content = await file.read()
-    options = DocumentOptions(
-        columns=(ALL_COLUMNS,),
-        source_language=None if source == "auto" else source,
-        target_language=target,
+    sent = SentDocument(
+        extension=extension,
+        content=await file.read(),
+        source=None if source == "auto" else source,
+        target=target,
     )
-    document = await asyncio.to_thread(
-        lambda: open_document(extension, content, max_bytes=max_bytes, options=options)
-    )
+    max_body = get_service(request).settings.limits.max_body
+    document = await asyncio.to_thread(sent.open, max_body)
     # One text, so that it is in one language.
     whole = "\n".join(unit.text for unit in document.units)
-    units = await _translate_units(request, document, whole, options)
+    units = await _translate_units(request, sent, document, whole)
     get_authenticator(request).add_usage(key, len(whole))
     filled = await asyncio.to_thread(document.fill, units)
     name = request.app.state.documents.put(extension, filled)
@@ -88,16 +85,12 @@ async def translate_file(
 
 
 async def _translate_units(
-    request: Request, document: Document, whole: str, options: DocumentOptions
+    request: Request, sent: SentDocument, document: Document, whole: str
 ) -> list[Unit]:
     """Translate the units of a document, all from the language that most of it is in."""
     check_size(request, [whole])
     service = get_service(request)
-    source, target = options.source_language, options.target_language or ""
-    if source is None:
-        candidates = service.registry.find_sources(target)
-        ((source, _), *_) = await asyncio.to_thread(detect_languages, whole, candidates)
-    model = service.registry.find_pair(source, target)
+    model = await asyncio.to_thread(sent.choose_model, whole, service.registry)
     request.state.log_fields["models"] = [model.name]
     texts = UnitTexts(document.units)
     with service.admission.admit(len(texts)):

@@ -116,6 +116,9 @@ class NativeTranslation(BaseModel):
     words: list[tuple[str, float]] | None = Field(
         None, description="Each word with the probability that it is right."
     )
+    sentences: list[tuple[str, float | None]] | None = Field(
+        None, description="Each sentence with its confidence, where there are several."
+    )
     issues: list[NativeIssue] | None = Field(None, description="What was found wrong with it.")
     alternatives: list[NativeTranslation] | None = None
     source: str | None = Field(None, description="The language the text is taken to be in.")
@@ -266,7 +269,7 @@ async def translate_texts(request: Request, body: TranslateBody) -> dict[str, An
     source, target = (model.source, model.target) if model else (None, body.target or "")
     found = await translate(request, texts, source, target, model=model, options=options)
     get_authenticator(request).add_usage(key, sum(map(len, texts)))
-    return {"translations": [{**_to_dict(one.translation), "source": one.source} for one in found]}
+    return {"translations": [{**one.translation.to_dict(), "source": one.source} for one in found]}
 
 
 @router.post(
@@ -397,29 +400,6 @@ def _find_model(request: Request, choice: ModelChoice) -> ServedModel | None:
     return registry.find_pair(choice.source or "", choice.target)
 
 
-def _to_dict(translation: Translation) -> dict[str, Any]:
-    table: dict[str, Any] = {
-        "text": translation.text,
-        "score": _finite(translation.score),
-        "log_prob": _finite(translation.log_prob),
-        "tokens": list(translation.tokens),
-    }
-    if translation.alignment:
-        table["alignment"] = translation.alignment
-    if translation.confidence is not None:
-        table["confidence"], table["words"] = translation.confidence, list(translation.words)
-    if translation.issues:
-        table["issues"] = [one.to_dict() for one in translation.issues]
-    if translation.alternatives:
-        table["alternatives"] = [_to_dict(other) for other in translation.alternatives]
-    return table
-
-
-def _finite(score: float) -> float:
-    """Return a score that JSON can write, which has no infinity."""
-    return round(max(score, -1e9), 6)
-
-
 # --- server-sent events ---
 
 Events = asyncio.Queue[tuple[int, list[int]] | None]
@@ -477,7 +457,7 @@ class TokenStream(Response):
                         work.cancel()
                     found += [*work.result(), Between(*[line[len(words) :]] * 2)]
                     number += 1
-                await send_event("translation", _to_dict(join_translations(self._text, found)))
+                await send_event("translation", join_translations(self._text, found).to_dict())
             except ServiceError as error:
                 await send_event("error", {"status": error.status_code, "error": error.detail})
         await send({"type": "http.response.body", "body": b"", "more_body": False})
