@@ -213,10 +213,12 @@ def test_ten_megabytes_of_nothing_come_back_as_they_are(character: str, quick: T
     assert quick.translate(line, raw=True).text == ""
 
 
-def test_a_word_without_end_is_translated_in_parts(quick: Translator) -> None:
+def test_a_word_without_end_stays_or_is_translated_in_parts(quick: Translator) -> None:
     told: list[str] = []
     quick.warn = told.append
-    found = quick.translate("ab" * 20_000, beam=1, max_extra=0)
+    word = "um" * 20_000
+    assert quick.translate(word).text == word
+    found = quick.translate(word, beam=1, max_extra=0, protect=False)
     assert found.text
     assert len(told) == 1
     assert "was cut into parts" in told[0]
