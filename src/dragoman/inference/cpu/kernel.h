@@ -31,6 +31,12 @@ static inline float NAME(exponential)(float x) {
 
 /* --- products of int8 --- */
 
+#if defined(AVX2)
+#define INPUT_OFFSET 0
+#else
+#define INPUT_OFFSET 128 /* inputs are stored without a sign */
+#endif
+
 static void NAME(quantize)(const float *x, int stride, int rows, int width, uint8_t *q, float *scales) {
     for (int r = 0; r < rows; r++, x += stride, q += width) {
         float most = 1e-12f;
@@ -40,7 +46,7 @@ static void NAME(quantize)(const float *x, int stride, int rows, int width, uint
         }
         float inverse = 127.0f / most;
         scales[r] = most / 127.0f;
-        for (int i = 0; i < width; i++) q[i] = (uint8_t)(int)(x[i] * inverse + 128.5f);
+        for (int i = 0; i < width; i++) q[i] = (uint8_t)((int)(x[i] * inverse + 128.5f) - 128 + INPUT_OFFSET);
     }
 }
 
@@ -68,24 +74,30 @@ static inline __attribute__((always_inline)) void NAME(tile)(
         _Pragma("GCC unroll 4") for (int c = 0; c < 4; c++) _mm512_storeu_si512(out + 64 * r + 16 * c, sum[r][c]);
 }
 #elif defined(AVX2)
-#define TILE_ROWS 1
+#define TILE_ROWS 4
+/* R rows and C vectors of 8 outputs. The sum of two products fits in 16 bits, for inputs are at most
+   127 and weights at most 128, each of them without its sign, which goes to the input. */
 static inline __attribute__((always_inline)) void NAME(tile)(
-    const int R, const uint8_t *a, int K, const int8_t *w, int32_t *out) {
-    /* As 16-bit products, for sums of two 8-bit products in 16 bits would saturate. */
-    __m256i sum[8];
-    for (int c = 0; c < 8; c++) sum[c] = _mm256_setzero_si256();
-    for (int k = 0; k < K; k += 4, w += 256) {
-        int32_t four;
-        memcpy(&four, a + k, 4);
-        __m256i x = _mm256_cvtepu8_epi16(_mm_set1_epi32(four));
-        for (int c = 0; c < 8; c++) {
-            __m256i low = _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(w + 32 * c)));
-            __m256i high = _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(w + 32 * c + 16)));
-            __m256i pair = _mm256_hadd_epi32(_mm256_madd_epi16(x, low), _mm256_madd_epi16(x, high));
-            sum[c] = _mm256_add_epi32(sum[c], _mm256_permute4x64_epi64(pair, 0xd8));
+    const int R, const int C, const uint8_t *a, int K, const int8_t *w, int32_t *out) {
+    const __m256i ones = _mm256_set1_epi16(1);
+    __m256i sum[TILE_ROWS][8];
+    _Pragma("GCC unroll 4") for (int r = 0; r < R; r++)
+        _Pragma("GCC unroll 8") for (int c = 0; c < C; c++) sum[r][c] = _mm256_setzero_si256();
+    for (int k = 0; k < K; k += 4, w += 256)
+        _Pragma("GCC unroll 8") for (int c = 0; c < C; c++) {
+            __m256i weight = _mm256_loadu_si256((const __m256i *)(w + 32 * c));
+            __m256i size = _mm256_abs_epi8(weight);
+            _Pragma("GCC unroll 4") for (int r = 0; r < R; r++) {
+                int32_t four;
+                memcpy(&four, a + (size_t)r * K + k, 4);
+                __m256i x = _mm256_sign_epi8(_mm256_set1_epi32(four), weight);
+                __m256i pairs = _mm256_maddubs_epi16(size, x);
+                sum[r][c] = _mm256_add_epi32(sum[r][c], _mm256_madd_epi16(pairs, ones));
+            }
         }
-    }
-    for (int c = 0; c < 8; c++) _mm256_storeu_si256((__m256i *)(out + 8 * c), sum[c]);
+    _Pragma("GCC unroll 4") for (int r = 0; r < R; r++)
+        _Pragma("GCC unroll 8") for (int c = 0; c < C; c++)
+            _mm256_storeu_si256((__m256i *)(out + 64 * r + 8 * c), sum[r][c]);
 }
 #else
 #define TILE_ROWS 1
@@ -107,6 +119,19 @@ static void NAME(tiles)(int R, const uint8_t *a, int K, const int8_t *w, int32_t
     case 4: NAME(tile)(4, a, K, w, out); return;
     case 5: NAME(tile)(5, a, K, w, out); return;
     default: NAME(tile)(6, a, K, w, out); return;
+    }
+#elif defined(AVX2)
+    switch (R) {
+    case 1: NAME(tile)(1, 8, a, K, w, out); return;
+    case 2:
+        for (int c = 0; c < 8; c += 4) NAME(tile)(2, 4, a, K, w + 32 * c, out + 8 * c);
+        return;
+    case 3:
+        for (int c = 0; c < 8; c += 2) NAME(tile)(3, 2, a, K, w + 32 * c, out + 8 * c);
+        return;
+    default:
+        for (int c = 0; c < 8; c += 2) NAME(tile)(4, 2, a, K, w + 32 * c, out + 8 * c);
+        return;
     }
 #else
     NAME(tile)(1, a, K, w, out);
@@ -130,7 +155,7 @@ static void NAME(product)(const Linear *l, const uint8_t *q, const float *scales
                 float *out = y + (size_t)(r + i) * width;
                 const int32_t *sum = sums + 64 * i;
                 for (int c = 0; c < 64; c++)
-                    out[c] = (float)(sum[c] - offset[c]) * (own * scale[c]) + bias[c];
+                    out[c] = (float)(sum[c] - (INPUT_OFFSET ? offset[c] : 0)) * (own * scale[c]) + bias[c];
             }
         }
     }
@@ -550,3 +575,4 @@ static void NAME(step)(const Model *m, Scratch *s, const StepInput *step, StepOu
 #undef LARGE_CHUNK
 #undef DISTANCE
 #undef TILE_ROWS
+#undef INPUT_OFFSET

@@ -4,7 +4,7 @@ typedef struct {
     int outputs, inputs;   /* N and K of y = x W^T + b; N is padded to a multiple of 64 */
     const int8_t *weight;  /* [N / 64][K / 4][64][4] */
     const float *scale;    /* of each output */
-    const int32_t *offset; /* 128 times the sum of its weights: inputs are stored plus 128 */
+    const int32_t *offset; /* 128 times the sum of its weights, for inputs that are stored plus 128 */
     const float *bias;     /* zeros where there is none */
 } Linear;
 
