@@ -161,6 +161,10 @@ def show(content: bytes) -> list[str]:
         ),
         (paragraph(run("see "), field("REF x", run("the end")), run(" here")),
          "HERE <fldChar/><instrText/><fldChar/>END THE<fldChar/> SEE"),
+        (paragraph(run("we read it: "), run("1.", "<w:b/>", "<w:tab/>"), run("the end", "<w:b/>")),
+         "<b>1.</b><tab/><b>END THE</b> IT: READ WE"),
+        (paragraph(run("one two"), "<w:r><w:br/></w:r>", run("3", "<w:b/>"), run(" 4")),
+         "TWO ONE<br/><b>3</b> 4"),
     ],
 )  # fmt: skip
 def test_formatting_ends_on_the_words_it_belongs_to(body: str, expected: str) -> None:

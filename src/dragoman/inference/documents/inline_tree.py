@@ -181,10 +181,8 @@ class InlineTree:
                     for one in inner
                     if not isinstance(one, Text) or (one.text != covered and one.text.strip())
                 ]
-            elif isinstance(node.content, _Format):
-                found += inner
             else:
-                children = _unwrap([*node.before, *inner, *node.after])
+                children = [*node.before, *inner, *node.after]
                 found.append(Group(node.content, children, node.format))
         found.append(Text(text[done : tree.mark.end], around.format))
         return [one for one in found if not isinstance(one, Text) or one.text]
@@ -196,10 +194,16 @@ def _unwrap(nodes: Sequence[Node]) -> list[Node]:
     for node in nodes:
         if isinstance(node, Object) and isinstance(node.content, Group):
             node = node.content
-        if isinstance(node, Group) and isinstance(node.content, Around):
-            found += _unwrap([*node.content.before, *node.children, *node.content.after])
-        else:
+        if not isinstance(node, Group):
             found.append(node)
+            continue
+        children = _unwrap([*node.before, *node.children, *node.after])
+        if isinstance(node.content, Around):
+            found += _unwrap([*node.content.before, *children, *node.content.after])
+        elif isinstance(node.content, _Format):
+            found += children
+        else:
+            found.append(Group(node.content, children, node.format))
     return found
 
 
