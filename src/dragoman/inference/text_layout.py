@@ -13,7 +13,7 @@ from dragoman.text.languages import written_without_spaces
 from dragoman.text.paragraphs import Paragraph, split_paragraphs
 from dragoman.text.sentence_splitting import sentence_spans
 
-_DIVIDER: Final = re.compile(r"\s*(?:\t| {3,}|\.{4,}|(?:\. ){4,}|_{4,})\s*")
+_DIVIDER: Final = re.compile(r"(?<!\s)\s*(?:\t| {3,}|\.{4,}|(?:\. ){4,}|_{4,})\s*")
 """What divides the cells of a table or a form: tabs, wide gaps, leader dots, blanks to fill in."""
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 

@@ -82,7 +82,7 @@ _NAME: Final = r"[\w.+@%-]"
 
 _PATTERNS: Final = {
     "code": (r"```(?:[^`]|`(?!``))+```", r"``(?:[^`]|`(?!`))+``", r"`(?! ?`)[^`\n]+`"),
-    "tag": (r"</?[A-Za-z][\w:.-]*(?:\s[^<>]*)?/?>", r"</?\d+/?>", r"<!--.*?-->"),
+    "tag": (r"</?[A-Za-z][\w:.-]*(?:\s[^<>]*)?/?>", r"</?\d+/?>", r"<!--.{0,1000}?-->"),
     "entity": (r"&(?:[A-Za-z][A-Za-z0-9]{1,30}|\#\d{1,7}|\#[xX][0-9A-Fa-f]{1,6});",),
     "url": (
         rf"(?:(?<![A-Za-z])(?:https?|ftps?|sftp|file|ssh|git|wss?|s3|data)://|(?<!\w)www\.)"
@@ -146,8 +146,8 @@ _PATTERNS: Final = {
     "letters": (
         # no word of any language, and too much for a model
         r"(?<!\w)[A-Za-z]{50,}(?!\w)",
-        r"(?<![\w-])[A-Za-z0-9_-]{0,40}(?P<same>[A-Za-z])(?P=same){3,}[A-Za-z0-9_-]*(?!\w)",
-        r"(?<![\w-])[A-Z0-9-]{0,40}(?P<alike>[A-Z])(?P=alike){2,}[A-Z0-9-]*(?!\w)",
+        r"(?<![\w-])[A-Za-z0-9_-]{0,40}(?P<same>[A-Za-z])(?P=same){3,}+[A-Za-z0-9_-]*+(?!\w)",
+        r"(?<![\w-])[A-Z0-9-]{0,40}(?P<alike>[A-Z])(?P=alike){2,}+[A-Z0-9-]*+(?!\w)",
     ),
     "version": (
         r"(?<![\w.-])[vV]\d+(?:\.\d+)*(?:-?(?:alpha|beta|rc|dev|[ab])\.?\d*)?(?!\w)"

@@ -9,7 +9,7 @@ missing takes the place of a number that came from nowhere, if that looks like i
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from difflib import SequenceMatcher
@@ -75,6 +75,8 @@ _LIKE_ENOUGH: Final = 0.5
 _MUCH_ALIKE: Final = 0.8
 _MAX_COMPARED: Final = 1000
 """Where so many pairs would have to be compared, the translation is no good anyway."""
+_LONGEST_NUMBER: Final = 40
+"""A longer row of digits is a code, and has no value."""
 _UNIT_BEFORE: Final = re.compile(r"(?:[€$£¥₩]|EUR|USD|GBP)\s?$")
 
 
@@ -124,7 +126,8 @@ def find_numbers(text: str, language: str, hidden: Sequence[tuple[int, int]]) ->
             token.kind = "date" if match["date"] else "time"
             token.parts = [int(part) for part in re.findall(r"\d+", token.text)]
         else:
-            token.readings = read_number(token.text, language)
+            if len(token.text) <= _LONGEST_NUMBER:
+                token.readings = read_number(token.text, language)
             token.power, token.scale_end = scale_after(text, token.end, language)
             _include_scale(token, text)
         found.append(token)
@@ -214,6 +217,11 @@ def localize_numbers(
     return [edit for edit in edits if text[edit.start : edit.end] != edit.text]
 
 
+def _sorted_parts(token: NumberToken) -> tuple[int, ...]:
+    """Return the numbers of a date or a time in a common order; years may have two digits."""
+    return tuple(sorted(part % 100 for part in token.parts))
+
+
 class _Comparison:
     """Compare the numbers of one text with those of its translation."""
 
@@ -229,9 +237,59 @@ class _Comparison:
         self.wanted, self.there = wanted, there
         self.matched: dict[int, int] = {}  # of the wanted to those that are there
         self.accepted: set[int] = set()  # of the wanted: in words, or in parts
-        self.free = list(range(len(there)))
+        self.free = set(range(len(there)))
         self.reworded: set[int] = set()
         self.result = NumberReport()
+        self._index = self._make_index()
+        self._lowered = target.lower()
+        self._said: dict[str, bool] = {}
+        names = _MONTHS.get(primary_code(languages[1]), "").split()
+        self._knows_months = bool(names)
+        self._months = {
+            n for n, name in enumerate(names, 1) if re.search(rf"\b{name}", self._lowered)
+        }
+        self._says_minus = _MINUS_WORDS.search(target) is not None
+        self._says_clock = _CLOCK_WORDS.search(target) is not None
+        self._signs = {sign for sign in _SIGN_PATTERNS if says_sign(sign, target)}
+
+    def _make_index(self) -> dict[tuple[str, object], list[int]]:
+        """Return where numbers of the translation are by what each way of matching looks for.
+
+        So a text of thousands of numbers takes no longer than in proportion to them.
+        """
+        index: dict[tuple[str, object], list[int]] = {}
+        for place, token in enumerate(self.there):
+            numbers = [*token.parts, *(int(value) for value in token.values)]
+            keys: list[tuple[str, object]] = [
+                ("text", token.text),
+                ("digits", token.digits),
+                *(("value", value) for value in token.values),
+                *(("hundredth", n % 100) for n in numbers),
+                *(("hour", n % 12) for n in numbers if n <= 24),
+            ]
+            if token.parts:
+                keys.append(("parts", _sorted_parts(token)))
+            if _DECADE.match(self.target, token.end):
+                keys.append(("decade", token.digits[-2:]))
+            following = self.there[place + 1] if place + 1 < len(self.there) else None
+            if following is not None and following.start == token.end + 1:
+                keys.append(("divided", token.digits + following.digits))
+            for key in dict.fromkeys(keys):
+                index.setdefault(key, []).append(place)
+        return index
+
+    def _first(self, *keys: tuple[str, object], taken: Collection[int] = ()) -> int | None:
+        """Return the first number of the translation with one of the keys that is still free."""
+        found = None
+        for key in keys:
+            places = self._index.get(key, [])
+            while places and places[0] not in self.free:
+                del places[0]
+            free = (place for place in places if place in self.free and place not in taken)
+            place = next(free, None)
+            if place is not None and (found is None or place < found):
+                found = place
+        return found
 
     def report(self) -> NumberReport:
         """Return what to change and what is missing."""
@@ -254,112 +312,93 @@ class _Comparison:
     def _match(self, number: int, place: int, *, written: bool = True) -> None:
         """Take one number for another; if not `written`, it says the same in another way."""
         self.matched[number] = place
-        self.free.remove(place)
+        self.free.discard(place)
         if not written:
             self.reworded.add(number)
 
     def _same_value(self, number: int, token: NumberToken) -> None:
-        for place in self.free:
-            other = self.there[place]
-            if (token.readings and token.values & other.values) or token.text == other.text:
-                self._match(number, place)
-                return
+        place = self._first(("text", token.text), *(("value", value) for value in token.values))
+        if place is not None:
+            self._match(number, place)
 
     def _same_digits(self, number: int, token: NumberToken) -> None:
         """Accept what the model copied without a thought for separators: 25.400,000."""
-        for place in self.free:
-            if self.there[place].digits == token.digits and len(token.digits) > 1:
+        if len(token.digits) > 1:
+            place = self._first(("digits", token.digits))
+            if place is not None:
                 self._match(number, place)
                 return
-            if self._join_next(place, token.digits):
-                self._match(number, place)
-                return
+        place = self._first(("divided", token.digits))
+        if place is not None and place + 1 in self.free:
+            self._join_next(place)
+            self._match(number, place)
 
-    def _join_next(self, place: int, digits: str) -> bool:
-        """Make two numbers one if a space only has come between its digits: 1168 000."""
-        one = self.there[place]
-        if not digits.startswith(one.digits) or place + 1 not in self.free:
-            return False
-        other = self.there[place + 1]
-        if one.digits + other.digits != digits or other.start != one.end + 1:
-            return False
+    def _join_next(self, place: int) -> None:
+        """Make two numbers one where a space only has come between its digits: 1168 000."""
+        one, other = self.there[place], self.there[place + 1]
         one.end, one.text = other.end, self.target[one.start : other.end]
         one.readings, one.power, one.scale_end = [], other.power, other.scale_end
-        self.free.remove(place + 1)
-        return True
+        self.free.discard(place + 1)
 
     def _same_parts(self, number: int, token: NumberToken) -> None:
         """Accept a date or a time whose numbers are all there, one of them perhaps as a month."""
-        if token.kind == "plain" or not token.parts:
+        if not token.parts:
             if token.kind == "spaced":
                 self._same_pieces(number, token)
             return
-        for place in self.free:
-            other = self.there[place]
-            if sorted(p % 100 for p in other.parts) == sorted(p % 100 for p in token.parts):
-                self._match(number, place)
-                return
-        if token.kind == "time" and _CLOCK_WORDS.search(self.target):
+        place = self._first(("parts", _sorted_parts(token)))
+        if place is not None:
+            self._match(number, place)
+            return
+        if token.kind == "time" and self._says_clock:
             self.accepted.add(number)
             return
-        names = _MONTHS.get(primary_code(self.languages[1]), "").split()
-        lowered = self.target.lower()
-        months = {n for n, name in enumerate(names, 1) if re.search(rf"\b{name}", lowered)}
-        if token.kind == "date" and names and not months:
+        if token.kind == "date" and self._knows_months and not self._months:
             return
-        taken = []
+        taken: set[int] = set()
         for part in token.parts:
-            for place in self.free:
-                if place in taken:
-                    continue
-                other = self.there[place]
-                values = {int(v) % 100 for v in other.values} | {p % 100 for p in other.parts}
-                hour = token.kind == "time" and (part - 12) % 24 in values
-                if part % 100 in values or hour:
-                    taken.append(place)
-                    break
-            else:
-                if part in months or (token.kind == "time" and part == 0) or not names:
-                    continue
-                if any(self._says(word) for word in number_words(part, self.languages[1])):
-                    continue
+            keys: list[tuple[str, object]] = [("hundredth", part % 100)]
+            if token.kind == "time":
+                keys.append(("hundredth", (part - 12) % 24))
+            place = self._first(*keys, taken=taken)
+            if place is not None:
+                taken.add(place)
+            elif not (
+                part in self._months
+                or (token.kind == "time" and part == 0)
+                or not self._knows_months
+                or any(self._says(word) for word in number_words(part, self.languages[1]))
+            ):
                 return
-        self.free = [place for place in self.free if place not in taken]
+        self.free -= taken
         self.accepted.add(number)
 
     def _same_pieces(self, number: int, token: NumberToken) -> None:
         """Accept 10 300 as two numbers, if both are there."""
-        taken = []
+        taken: set[int] = set()
         for piece in token.text.split():
-            for place in self.free:
-                if place not in taken and self.there[place].digits == re.sub(r"\D", "", piece):
-                    taken.append(place)
-                    break
-            else:
+            place = self._first(("digits", re.sub(r"\D", "", piece)), taken=taken)
+            if place is None:
                 return
-        self.free = [place for place in self.free if place not in taken]
+            taken.add(place)
+        self.free -= taken
         self.accepted.add(number)
 
     def _same_hour(self, number: int, token: NumberToken) -> None:
         """Accept 3 p.m. for 15 Uhr, and 2.30 for 14:30."""
-        hour = token.parts[:1] if token.kind == "time" else []
+        hour = token.parts[0] if token.kind == "time" else None
         if token.readings and _HOUR.match(self.source, token.end):
-            hour = [int(token.readings[0].value)]
-        for place in self.free if hour else ():
-            other = self.there[place]
-            numbers = [*other.parts, *(int(v) for v in other.values)]
-            if any((n - hour[0]) % 12 == 0 and n <= 24 for n in numbers):
-                self._match(number, place, written=False)
-                return
+            hour = int(token.readings[0].value)
+        place = None if hour is None else self._first(("hour", hour % 12))
+        if place is not None:
+            self._match(number, place, written=False)
 
     def _same_decade(self, number: int, token: NumberToken) -> None:
         """Accept the 1960s for the 60s, and the 60s for the 1960s."""
         if token.readings and _DECADE.match(self.source, token.end):
-            for place in self.free:
-                other = self.there[place]
-                if other.digits[-2:] == token.digits[-2:] and _DECADE.match(self.target, other.end):
-                    self._match(number, place, written=False)
-                    return
+            place = self._first(("decade", token.digits[-2:]))
+            if place is not None:
+                self._match(number, place, written=False)
 
     # --- words ---
 
@@ -377,9 +416,14 @@ class _Comparison:
 
     def _says(self, word: str) -> bool:
         """Return whether a word of the translation begins so; a short one is the whole word."""
+        if word not in self._said:
+            self._said[word] = self._find_word(word)
+        return self._said[word]
+
+    def _find_word(self, word: str) -> bool:
         ends = r"\b" if len(word) < 4 and word.isascii() else ""
         begins = r"(?<![^\W_])" if word.isascii() or primary_code(self.languages[1]) == "de" else ""
-        return re.search(begins + re.escape(word) + ends, self.target.lower()) is not None
+        return re.search(begins + re.escape(word) + ends, self._lowered) is not None
 
     # --- putting right ---
 
@@ -438,7 +482,8 @@ class _Comparison:
         for number in missing:
             token = self.wanted[number]
             free = [
-                (self._likeness(token, self.there[place], single), -place) for place in self.free
+                (self._likeness(token, self.there[place], single), -place)
+                for place in sorted(self.free)
             ]
             best, place = max(free, default=(0.0, 0))
             if best < _LIKE_ENOUGH:
@@ -459,7 +504,7 @@ class _Comparison:
         lengths = len(token.digits), len(other.digits)
         if single and max(lengths) <= 2 and not token.parts and not other.parts:
             return _LIKE_ENOUGH
-        if min(lengths) == 1:
+        if min(lengths) == 1 or max(lengths) > _LONGEST_NUMBER:
             return 0.0
         alike = SequenceMatcher(None, token.digits, other.digits, autojunk=False).ratio()
         differ = bool(token.parts) != bool(other.parts)  # a date and something else
@@ -472,13 +517,13 @@ class _Comparison:
             before[-1:] in ("-", "−")
             and (len(before) < 2 or before[0] in " ([\"'“„")
             and not (other.start and self.target[other.start - 1] in _SIGNS)
-            and not _MINUS_WORDS.search(self.target)
+            and not self._says_minus
         ):
             self._insert(other.start, before[-1])
         near = before + "\0" + self.source[token.end : token.end + 2]
         form = number_format(self.languages[1])
-        for sign, pattern in _SIGN_PATTERNS.items():
-            if sign not in near or pattern.search(self.target):
+        for sign in _SIGN_PATTERNS:
+            if sign not in near or sign in self._signs:
                 continue
             if sign in _CURRENCIES and form is not None and form.decimal == ".":
                 self._insert(other.start, sign)

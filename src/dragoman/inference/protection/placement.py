@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -267,20 +266,38 @@ def _anchors(source: Sequence[str], target: Sequence[str]) -> list[tuple[int, in
     pairs: dict[int, int] = {}
     for key in (_name_key, _comma_key):
         keys = [key(word) for word in source], [key(word) for word in target]
-        counts = Counter(keys[0]), Counter(keys[1])
-        for word in {one for one in keys[0] if one}:
-            if counts[0][word] == counts[1][word]:
-                places = ([n for n, one in enumerate(side) if one == word] for side in keys)
-                for s, t in zip(*places, strict=True):
+        places = _places_by_key(keys[0]), _places_by_key(keys[1])
+        for word, here in places[0].items():
+            there = places[1].get(word, [])
+            if len(here) == len(there):
+                for s, t in zip(here, there, strict=True):
                     pairs.setdefault(s, t)
-    rising: list[tuple[int, int]] = []  # the longest rising sequence, by patience
-    tails: list[list[tuple[int, int]]] = []
-    for s, t in sorted(pairs.items()):
-        length = bisect_left([tail[-1][1] for tail in tails], t)
-        tails[length : length + 1] = [[*(tails[length - 1] if length else []), (s, t)]]
-    if tails:
-        rising = tails[-1]
-    return rising
+    return _longest_rising(sorted(pairs.items()))
+
+
+def _places_by_key(keys: Sequence[str]) -> dict[str, list[int]]:
+    places: dict[str, list[int]] = {}
+    for place, key in enumerate(keys):
+        if key:
+            places.setdefault(key, []).append(place)
+    return places
+
+
+def _longest_rising(pairs: Pairs) -> list[tuple[int, int]]:
+    """Return the longest part of the pairs, in order, whose second numbers rise."""
+    ends: list[int] = []  # the least second number that a rising part of each length ends with
+    numbers: list[int] = []  # which pair that is
+    before: list[int] = []  # for each pair, the one before it
+    for number, (_, t) in enumerate(pairs):
+        length = bisect_left(ends, t)
+        before.append(numbers[length - 1] if length else -1)
+        ends[length : length + 1], numbers[length : length + 1] = [t], [number]
+    found = []
+    number = numbers[-1] if numbers else -1
+    while number >= 0:
+        found.append(pairs[number])
+        number = before[number]
+    return found[::-1]
 
 
 def _name_key(word: str) -> str:
