@@ -45,7 +45,7 @@ def build_app(service: TranslationService) -> FastAPI:
     app.state.authenticator = Authenticator(service.settings)
     app.state.documents = documents.DocumentStore()
     app.state.document_jobs = jobs
-    for module in (page, reference, health, libretranslate, documents, deepl, v1):
+    for module in (v1, page, reference, libretranslate, documents, deepl, health):  # as in /docs
         app.include_router(module.router)
     app.add_exception_handler(HTTPException, handle_http_error)
     app.add_exception_handler(RequestValidationError, handle_invalid_request)

@@ -101,7 +101,7 @@ export function translateView(root, { shared, showError, modelChoice, example })
     drawMarks();
     if (word !== undefined) wordAt(output, line, word)?.focus();
     const found = lines.filter((line) => line.found);
-    const wrong = [...new Set(found.flatMap((line) => (line.found.issues ?? []).map(describeIssue)).filter(Boolean))];
+    const wrong = [...new Set(found.flatMap((line) => (line.found.issues ?? []).map((issue) => describeIssue(issue, line.found.source))).filter(Boolean))];
     replaceContent(notes, wrong.map((text) => h("p", { class: "hint" }, text)));
     const several = found.length === 1 ? found[0].found.alternatives ?? [] : [];
     others.hidden = !several.length;
@@ -281,9 +281,9 @@ function wordAt(side, line, word) {
 }
 
 // What the reader should know of something wrong with a translation; nothing if it was mended.
-function describeIssue({ kind, detail, repaired }) {
+function describeIssue({ kind, detail, repaired }, source) {
   if (repaired) return "";
-  if (kind === "language") return localize("issue.language", { language: languageName(detail) });
+  if (kind === "language") return localize("issue.language", { language: languageName(detail), source: languageName(source) });
   if (kind === "item") return localize("issue.item", { item: detail });
   return kind === "cut" ? "" : localize("issue.doubtful");
 }
