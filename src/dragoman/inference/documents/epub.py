@@ -14,9 +14,8 @@ from urllib.parse import unquote
 
 from dragoman.errors import DataError
 from dragoman.inference.documents.document import Document, Unit
-from dragoman.inference.documents.file_text import replace_spans
+from dragoman.inference.documents.file_text import has_letters, replace_spans
 from dragoman.inference.documents.html import HtmlText, decode_page
-from dragoman.inference.documents.xml_slots import has_letters
 from dragoman.inference.documents.xml_spans import (
     Element,
     parse_xml,

@@ -80,9 +80,9 @@ def line_ends(text: str) -> str:
     return "\r" if not lf and text.count("\r") else "\n"
 
 
-def has_letters(text: str) -> bool:
+def has_letters(text: str | None) -> bool:
     """Return whether there is anything to translate in a text."""
-    return any(map(str.isalpha, text))
+    return text is not None and any(map(str.isalpha, text))
 
 
 def list_some(names: Sequence[str], most: int = 12) -> str:

@@ -14,6 +14,7 @@ from posixpath import dirname, join, normpath
 from typing import Any, Final
 
 from dragoman.errors import DataError
+from dragoman.inference.documents.file_text import has_letters
 from dragoman.inference.documents.inline_tree import (
     LINE_BREAK,
     TAB,
@@ -28,7 +29,6 @@ from dragoman.inference.documents.xml_slots import (
     Slot,
     clean,
     find_text_slots,
-    has_letters,
     split_tag,
 )
 from dragoman.inference.documents.zip_package import Element, ZipPackage

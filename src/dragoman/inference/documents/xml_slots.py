@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from dragoman.inference.documents.document import Document, Unit
+from dragoman.inference.documents.file_text import has_letters
 from dragoman.inference.documents.inline_tree import InlineTree, Node
 from dragoman.inference.documents.zip_package import Element, ZipPackage, serialize_xml
 
@@ -117,11 +118,6 @@ class XmlPartsDocument(Document):
 def clean(text: str) -> str:
     """Return a text without the characters that XML cannot hold."""
     return _NOT_IN_XML.sub("", text)
-
-
-def has_letters(text: str | None) -> bool:
-    """Return whether there is anything to translate."""
-    return text is not None and any(map(str.isalpha, text))
 
 
 def split_tag(element: Element) -> tuple[str, str]:
