@@ -161,8 +161,6 @@ def show(content: bytes) -> list[str]:
         ),
         (paragraph(run("see "), field("REF x", run("the end")), run(" here")),
          "HERE <fldChar/><instrText/><fldChar/>END THE<fldChar/> SEE"),
-        (paragraph(run("we read it: "), run("1.", "<w:b/>", "<w:tab/>"), run("the end", "<w:b/>")),
-         "<b>1.</b><tab/><b>END THE</b> IT: READ WE"),
         (paragraph(run("one two"), "<w:r><w:br/></w:r>", run("3", "<w:b/>"), run(" 4")),
          "TWO ONE<br/><b>3</b> 4"),
     ],
@@ -170,6 +168,22 @@ def show(content: bytes) -> list[str]:
 def test_formatting_ends_on_the_words_it_belongs_to(body: str, expected: str) -> None:
     document = open_word(make_word(body))
     assert show(document.fill(reverse(document.units)))[0] == expected
+
+
+@pytest.mark.parametrize(
+    ("before", "unit", "expected"),
+    [
+        ("", "the end", "<b>1.</b><tab/><b>THE END</b>"),
+        ("we read: ", "we read: 1.\tthe end", "WE READ: <b>1.</b><tab/><b>THE END</b>"),
+    ],
+)
+def test_a_number_before_a_tab_is_set_apart_where_a_paragraph_begins(
+    before: str, unit: str, expected: str
+) -> None:
+    bold = run("1.", "<w:b/>", "<w:tab/>") + run("the end", "<w:b/>")
+    document = open_word(make_word(paragraph(run(before), bold)))
+    assert document.units[0].text == unit
+    assert show(document.fill(shout(document.units)))[0] == expected
 
 
 def test_every_part_with_text_is_translated_and_comments_are_not() -> None:

@@ -10,13 +10,14 @@ from typing import Final
 from dragoman.errors import DataError
 from dragoman.inference.documents.document import DocumentTooLargeError
 
-_BYTE_ORDER_MARKS: Final = (
+BYTE_ORDER_MARKS: Final = (
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF32_LE, "utf-32-le"),  # before UTF-16, whose mark it begins with
     (codecs.BOM_UTF32_BE, "utf-32-be"),
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
+"""A file that begins with one of these is in that encoding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,7 @@ def decode_file(content: bytes, *, max_bytes: int, encoding: str = "utf-8") -> F
     if len(content) > max_bytes:
         raise DocumentTooLargeError(f"the file has more than {max_bytes} bytes")
     mark, encoding = next(
-        (one for one in _BYTE_ORDER_MARKS if content.startswith(one[0])), (b"", encoding)
+        (one for one in BYTE_ORDER_MARKS if content.startswith(one[0])), (b"", encoding)
     )
     try:
         text = content[len(mark) :].decode(encoding)

@@ -16,6 +16,7 @@ from typing import Final
 from dragoman.errors import DataError
 from dragoman.inference.documents.document import Document, DocumentTooLargeError, Unit
 from dragoman.inference.documents.file_signatures import refuse_other_files
+from dragoman.inference.documents.file_text import BYTE_ORDER_MARKS
 from dragoman.inference.documents.inline_tree import (
     LINE_BREAK,
     WORD,
@@ -590,11 +591,6 @@ _CHARSET: Final = re.compile(
     rb"|^\s*<\?xml[^<>]{0,100}?encoding\s*=\s*[\"']([A-Za-z0-9_.-]+)",
     re.IGNORECASE,
 )
-_MARKS: Final = (
-    (codecs.BOM_UTF8, "utf-8"),
-    (codecs.BOM_UTF16_LE, "utf-16-le"),
-    (codecs.BOM_UTF16_BE, "utf-16-be"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -612,7 +608,7 @@ class EncodedPage:
 
 def decode_page(content: bytes) -> EncodedPage:
     """Return a page's text: by its byte order mark, by the charset it names, else as UTF-8."""
-    for mark, encoding in _MARKS:
+    for mark, encoding in BYTE_ORDER_MARKS:
         if content.startswith(mark):
             return _decode(content[len(mark) :], encoding, mark)
     match = _CHARSET.search(content[:4096])

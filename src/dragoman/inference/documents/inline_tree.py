@@ -263,19 +263,20 @@ def _has_letters(node: Node) -> bool:
     return isinstance(node, Group) and any(map(_has_letters, node.children))
 
 
-def _set_edges_apart(group: Group) -> None:
+def _set_edges_apart(group: Group, *, first: bool = True, last: bool = True) -> None:
     """Take objects at the beginning and end of a group out of its text; so all others are inside.
 
-    A group without text becomes an object.
+    A group without text becomes an object. `first` and `last` say that no text of the paragraph
+    comes before it and after it.
     """
+    filled = [i for i, node in enumerate(group.children) if _has_text(node)]
+    begin, end = (filled[0], filled[-1] + 1) if filled else (0, 0)
     for i, node in enumerate(group.children):
         if isinstance(node, Group):
             if _has_text(node):
-                _set_edges_apart(node)
+                _set_edges_apart(node, first=first and i == begin, last=last and i == end - 1)
             else:
                 group.children[i] = Object(node)
-    filled = [i for i, node in enumerate(group.children) if _has_text(node)]
-    first, end = (filled[0], filled[-1] + 1) if filled else (0, 0)
     inside = [i for i, node in enumerate(group.children) if isinstance(node, Object)]
     breaks = [
         i
@@ -283,12 +284,13 @@ def _set_edges_apart(group: Group) -> None:
         if isinstance(node, Object) and node.stands_for in (LINE_BREAK, TAB)
     ]
     # White space at an edge is text, unless there is an object beyond it.
-    start = max((i + 1 for i in inside if i < first), default=0)
+    start = max((i + 1 for i in inside if i < begin), default=0)
     stop = min((i for i in inside if i >= end), default=len(group.children))
     # A number before a tab, or a page number after one, is not part of the text.
     letters = [i for i, node in enumerate(group.children) if _has_letters(node)]
-    if letters:
+    if letters and first:
         start = max([start, *(i + 1 for i in breaks if i < letters[0])])
+    if letters and last:
         stop = min([stop, *(i for i in breaks if i > letters[-1])])
     group.before, group.after = group.children[:start], group.children[stop:]
     group.children = group.children[start:stop]
