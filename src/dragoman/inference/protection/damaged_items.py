@@ -42,7 +42,7 @@ def find_damaged(
         part = output[start:end]
         if start >= end or any(a < end and start < b for a, b in taken):
             continue
-        if any(source[a:b] == part for a, b in find_copies(part, source)):
+        if part in source and any(source[a:b] == part for a, b in find_copies(part, source)):
             continue
         matcher = SequenceMatcher(None, item.text.lower(), part.lower(), autojunk=False)
         if (

@@ -9,6 +9,7 @@ that is evident, put right. What had to be mended or could not be is said in the
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -32,6 +33,7 @@ from dragoman.inference.protection.stand_ins import (
 )
 from dragoman.inference.protection.text_edits import (
     Edit,
+    OffsetsAfter,
     apply_edits,
     overlaps,
     words_after,
@@ -167,8 +169,8 @@ class ProtectedTranslator:
         items = find_items(text)
         items += self._unknown.find(text, items, strict=strict)
         if not text.isascii() or not _SYMBOLS.isdisjoint(text):
-            known = _spans(items)
-            items += [s for s in find_symbols(text) if not _overlap(known, s.start, s.end)]
+            covered = {place for item in items for place in range(item.start, item.end)}
+            items += [one for one in find_symbols(text) if one.start not in covered]
         if (
             not items
             and text == raw
@@ -195,15 +197,16 @@ class ProtectedTranslator:
     def _carry(self, plan: ProtectedText, *, first: bool = False) -> ProtectedText:
         """Fill in how each item goes through the model in its way."""
         pinned = "\0".join((plan.request.prefix, *plan.request.must, *plan.request.must_not))
-        used: set[str] = set()
+        names: dict[str, list[str]] = {}
         plan.edits, plan.stand_ins, plan.cut = [], {}, {}
         for number, item in enumerate(plan.items):
             if item.text in pinned:
                 plan.ways[number] = Carriage.AS_IS
             elif plan.ways[number] is Carriage.STAND_IN:
-                name = self._free_name(plan, item, used)
+                if item.kind not in names:
+                    names[item.kind] = self.stand_ins.usable(plan.text, item.kind)
+                name = _free_name(plan, item, names[item.kind])
                 if name:
-                    used.add(name)
                     plan.stand_ins[number] = name
                     plan.edits.append(Edit(item.start, item.end, name))
                     continue
@@ -211,20 +214,10 @@ class ProtectedTranslator:
                 plan.ways[number] = Carriage.AS_IS if known else Carriage.CUT
             if plan.ways[number] is Carriage.CUT:
                 self._cut(plan, number)
-        for number, cut in list(plan.cut.items()):  # where they stood in what is left
-            plan.cut[number] = replace(cut, at=_new_offset(plan.edits, cut.at))
+        offsets = OffsetsAfter(plan.edits)
+        for number, cut in plan.cut.items():  # where they stood in what is left
+            plan.cut[number] = replace(cut, at=offsets[cut.at])
         return plan
-
-    def _free_name(self, plan: ProtectedText, item: Item, used: set[str]) -> str:
-        before, after = plan.text[item.start - 1 : item.start], plan.text[item.end : item.end + 1]
-        for name in self.stand_ins.usable(plan.text, item.kind):
-            if (
-                name not in used
-                and not (before and item.start and joins(before, name[0]))
-                and not (after and joins(name[-1], after))
-            ):
-                return name
-        return ""
 
     def _cut(self, plan: ProtectedText, number: int) -> None:
         item = plan.items[number]
@@ -233,7 +226,7 @@ class ProtectedTranslator:
             plan.items[number - 1].end if number else 0,
             (plan.items[number + 1].start if number + 1 < len(plan.items) else len(plan.text)),
         )
-        if start < neighbours[0] or end > neighbours[1] or overlaps(plan.edits, start, end):
+        if start < neighbours[0] or end > neighbours[1] or overlaps(plan.edits[-1:], start, end):
             start, end = item.start, item.end
         kept = plan.text[start:end].strip()
         plan.cut[number] = CutItem(kept, start, touches, item.kind)
@@ -298,6 +291,8 @@ class _Restoration:
         self._output = found.text
         self._edits: list[Edit] = []
         self._taken: Spans = []
+        self._covered: set[int] = set()
+        """These characters of the output are taken."""
         self._bare = plan.bare
         self.issues: list[Issue] = []
         self.failed_items: set[int] = set()
@@ -334,6 +329,7 @@ class _Restoration:
 
     def _take(self, start: int, end: int, text: str) -> None:
         self._taken.append((start, end))
+        self._covered.update(range(start, end))
         if self._output[start:end] != text:
             self._edits.append(Edit(start, end, text))
 
@@ -360,7 +356,7 @@ class _Restoration:
                 span
                 for span in find_copies(text, self._output)
                 or find_copies(normalize(text, "plain"), self._output)
-                if not _overlap(self._taken, *span)
+                if self._covered.isdisjoint(range(*span))
             ]
             for span in spans[: len(numbers)]:
                 self._take(*span, text)
@@ -392,7 +388,7 @@ class _Restoration:
         edits = [
             edit
             for edit in report.edits
-            if edit.start >= begin and not _overlap(self._taken, edit.start, edit.end)
+            if edit.start >= begin and self._covered.isdisjoint(range(edit.start, edit.end))
         ]
         changed = apply_edits(self._output, edits)
         if not all(one in changed for one in self.plan.request.must if one in self._output):
@@ -404,7 +400,7 @@ class _Restoration:
 
     def _put_missing(self) -> None:
         """Put in what was taken out, and at last what is missing."""
-        cut = dict(self.plan.cut)
+        cut, offsets = dict(self.plan.cut), OffsetsAfter(self.plan.edits)
         inserted = "".join(edit.text for edit in self._edits)
         symbols = [
             number
@@ -414,9 +410,8 @@ class _Restoration:
         ]
         for number in (*self.failed_items, *symbols):
             item = self.plan.items[number]
-            at = _new_offset(self.plan.edits, item.start)
             touches = _touches(self.plan.text, item.start, item.end)
-            cut[number] = CutItem(self._write(number), at, touches, item.kind)
+            cut[number] = CutItem(self._write(number), offsets[item.start], touches, item.kind)
             if number in self.failed_items:
                 self.issues.append(Issue("item", item.text, repaired=item.kind != "number"))
         for number, one in list(cut.items()):
@@ -425,22 +420,24 @@ class _Restoration:
                 cut[number] = replace(one, text=self._write(number))
         items = [cut[number] for number in sorted(cut)]
         for token in self.lost:
-            at = _new_offset(self.plan.edits, token.start)
             touches = _touches(self.plan.text, token.start, token.end)
             text = localize_number(token.text, self._languages)
-            items.append(CutItem(text, at, touches, "number"))
+            items.append(CutItem(text, offsets[token.start], touches, "number"))
             self.issues.append(Issue("item", token.text))
         items.sort(key=lambda one: one.at)
+        changed = [(edit.start, edit.end) for edit in self._edits]
+        blocked = sorted(span for span in {*self._taken, *changed} if span[1] - span[0] > 1)
         for edit in place_items(self._bare, self._output, items, self._found.alignment):
-            place = self._move_out(edit.start)
+            place = self._move_out(edit.start, blocked)
             end = edit.end if place == edit.start else place
             self._edits.append(Edit(place, end, edit.text))
 
-    def _move_out(self, place: int) -> int:
+    def _move_out(self, place: int, blocked: Spans) -> int:
         """Return a place that is not inside what is replaced or kept."""
-        for start, end in (*self._taken, *((one.start, one.end) for one in self._edits)):
-            if start < place < end:
-                return start if place - start <= end - place else end
+        last = bisect_left(blocked, (place, 0)) - 1
+        if last >= 0 and place < blocked[last][1]:
+            start, end = blocked[last]
+            return start if place - start <= end - place else end
         return max(place, min(len(self.plan.request.prefix), len(self._output)))
 
     @property
@@ -477,6 +474,23 @@ def _ask(request: Request, plan: ProtectedText | None, attempt: int) -> Request:
     return replace(request, text=bare, align=request.align or helps)
 
 
+def _free_name(plan: ProtectedText, item: Item, usable: Iterable[str]) -> str:
+    """Return a word to stand for an item that none has taken and that does not grow together."""
+    before, after = (
+        plan.text[max(0, item.start - 1) : item.start],
+        plan.text[item.end : item.end + 1],
+    )
+    taken = plan.stand_ins.values()
+    for name in usable:
+        if (
+            name not in taken
+            and not (before and joins(before, name[0]))
+            and not (after and joins(name[-1], after))
+        ):
+            return name
+    return ""
+
+
 def _without_alignment(found: Translation) -> Translation:
     others = tuple(replace(other, alignment=()) for other in found.alternatives)
     return replace(found, alignment=(), alternatives=others)
@@ -486,15 +500,5 @@ def _spans(items: Iterable[Item]) -> Spans:
     return [(item.start, item.end) for item in items]
 
 
-def _overlap(spans: Iterable[tuple[int, int]], start: int, end: int) -> bool:
-    return any(a < end and start < b for a, b in spans)
-
-
 def _touches(text: str, start: int, end: int) -> tuple[bool, bool]:
     return bool(text[max(0, start - 1) : start].strip()), bool(text[end : end + 1].strip())
-
-
-def _new_offset(edits: Iterable[Edit], offset: int) -> int:
-    """Return where a place of the text is in what the model gets."""
-    moved = sum(len(edit.text) - (edit.end - edit.start) for edit in edits if edit.end <= offset)
-    return offset + moved

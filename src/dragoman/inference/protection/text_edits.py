@@ -6,6 +6,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Final
 
 _WORD: Final = re.compile(r"\S+")
@@ -32,6 +33,21 @@ def apply_edits(text: str, edits: Sequence[Edit]) -> str:
 def overlaps(edits: Sequence[Edit], start: int, end: int) -> bool:
     """Return whether one of the edits replaces some of the characters from `start` to `end`."""
     return any(edit.start < end and start < edit.end for edit in edits)
+
+
+class OffsetsAfter:
+    """Say where places of a text are after its edits."""
+
+    def __init__(self, edits: Sequence[Edit]) -> None:
+        """Take edits that do not overlap."""
+        ordered = _in_order(edits)
+        self._ends = [edit.end for edit in ordered]
+        longer = (len(edit.text) - (edit.end - edit.start) for edit in ordered)
+        self._moved = list(accumulate(longer, initial=0))
+
+    def __getitem__(self, offset: int) -> int:
+        """Return where a place is; one inside what is replaced moves as if that stayed."""
+        return offset + self._moved[bisect_right(self._ends, offset)]
 
 
 def words_after(text: str, edits: Sequence[Edit]) -> list[int]:
