@@ -214,7 +214,7 @@ def test_a_large_memory_is_searched_quickly() -> None:
     ]
     kept.add((name, name.upper()) for name in names)
     kept.lookup("Der a 5 steht unter dem Baum.")  # makes the index
-    began = time.perf_counter()
+    began = time.process_time()
     for n in range(20):
         kept.lookup(f"Der x {n} liegt im Garten.")
-    assert time.perf_counter() - began < 1
+    assert time.process_time() - began < 1

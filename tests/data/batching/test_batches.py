@@ -406,10 +406,10 @@ def test_a_store_of_any_size_starts_at_once() -> None:
         def target_lengths(self, indices: np.ndarray) -> np.ndarray:
             return super().target_lengths(indices % 1000)
 
-    start = time.perf_counter()
+    start = time.process_time()
     batches = Batches(Vast(), batch_tokens=25_000, row_length=256, seed=1)
     next(batches.stream(Position(epoch=3, chunk=batches.chunks - 1)))
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 2
 
 
 # ------------------------------------------------------------------------------------- errors

@@ -204,10 +204,10 @@ def test_no_word_and_no_tag_is_lost(text: str) -> None:
      "<sup>" * 5_000 + "</sup>", "<code>" * 20_000, "<b>x</b> " * 5_000, '<a "' * 20_000],
 )  # fmt: skip
 def test_it_takes_time_in_proportion(text: str) -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     page = HtmlText(text)
     page.fill(shout(page.units))
-    assert time.perf_counter() - began < 3
+    assert time.process_time() - began < 3
 
 
 # --- files ---

@@ -287,6 +287,6 @@ def test_text_put_in_place_of_words_stays_text() -> None:
     "text", ["[" * 30_000, "`a``b" * 8000, "*a" * 8000, "<!--" * 8000, "_a_" * 8000, "{{" * 20_000]
 )
 def test_it_takes_time_in_proportion(text: str) -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     read("md", text)
-    assert time.perf_counter() - began < 4
+    assert time.process_time() - began < 4
