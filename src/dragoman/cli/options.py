@@ -98,7 +98,7 @@ Tokenized = Annotated[
 
 
 class PairedFilesCommand(TyperCommand):
-    """A command whose options of parallel text take two words: ``--valid dev.en dev.de``.
+    """Let a command's options of parallel text take two words: ``--valid dev.en dev.de``.
 
     Typer's options take a fixed number of words. Here ``--valid dev.en dev.de`` is read as
     ``--valid dev.en --valid dev.de``, while a treebank, a TSV, a JSON-lines or a TMX file, which

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Result(Protocol):
-    """The result of a workflow, which may have trained a model."""
+    """Describe the result of a workflow, which may have trained a model."""
 
     @property
     def outcome(self) -> Outcome | None:

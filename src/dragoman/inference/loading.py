@@ -1,4 +1,4 @@
-"""How models are loaded for use: from which directories, on which device, in which precision.
+"""Models are loaded for use from directories, on a device, in a precision.
 
 `Predictor` is what translators and parsers have in common.
 """

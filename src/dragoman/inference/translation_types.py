@@ -1,4 +1,4 @@
-"""What a translator takes and returns: requests, settings, translations, scores, alternatives."""
+"""A translator takes and returns these: requests, settings, translations, scores, alternatives."""
 
 from __future__ import annotations
 
