@@ -560,7 +560,7 @@ def test_json_is_an_object_a_line(
     assert cat["score"] < 0
     assert "".join(cat["tokens"]).startswith("▁") or cat["tokens"]
     assert all(0 <= s < 2 for s, _ in cat["alignment"])
-    assert nothing == {"text": "", "score": 0.0, "tokens": []}
+    assert nothing == {"text": "", "score": 0.0, "log_prob": 0.0, "tokens": []}
     several = good(command("translate", trained, "--json", "--n-best", 3, stdin=b"red cat\n"))
     assert len(json.loads(several)["alternatives"]) == 2
 

@@ -115,17 +115,22 @@ def read_aligned_lines(source: Path, target: Path) -> tuple[list[str], list[str]
 def progress_counter(what: str = "pairs") -> Iterator[Any]:
     """Give a progress callback that shows a counter on a terminal, and lines elsewhere."""
     terminal = sys.stderr.isatty()
-    last = time.monotonic()
-    shown = False
+    begin = last = ended = time.monotonic()
+    current, shown = "", False
 
     def progress(stage: str, done: int, total: int | None) -> None:
-        nonlocal last, shown
+        nonlocal begin, last, ended, current, shown
         now = time.monotonic()
+        if stage != current:
+            current, begin = stage, ended
+        ended = now
         if now - last < (0.1 if terminal else 10):
             return
         last, shown = now, True
         of = f" of {total:,}" if total else ""
         text = f"{stage}: {done:,}{of} {what}"
+        if total and 0 < done < total:
+            text += f", {duration((now - begin) * (total - done) / done)} left"
         print(
             f"\r{text}\x1b[K" if terminal else text, end="" if terminal else "\n", file=sys.stderr
         )
@@ -242,6 +247,8 @@ def _same_file(path: Path, other: Path) -> bool:
 def print_result(what: object) -> None:
     """Write a result: text as it is, anything else as JSON."""
     text = what if isinstance(what, str) else json.dumps(what, ensure_ascii=False, indent=2)
+    if sys.stdout.isatty():
+        _clear_line()
     print(text, flush=sys.stdout.isatty())
 
 

@@ -43,6 +43,7 @@ _HELD_OUT: Final = 2000
 """At most this many pairs, and about 1 in 100, become the validation set if none is given."""
 NOT_IN_LOSS: Final = "not in the loss"
 """The reason under which the report's examples list validation pairs."""
+NO_LANGUAGES: Final = "not stated; name them with --languages, as in --languages en,de"
 FIXED_DATA_SETTINGS: Final = tuple(
     field.name
     for field in dataclasses.fields(DataConfig)
@@ -102,7 +103,7 @@ class Prepared:
         train, valid = self.train.meta, self.valid.meta
         places = self.report.places(NOT_IN_LOSS)
         languages = self.config.data.languages
-        named = [f"languages: {languages[0]} → {languages[1]}"] if languages else []
+        named = f"{languages[0]} → {languages[1]}" if languages else NO_LANGUAGES
         return [
             *self.report.lines(),
             f"train: {counted(train.pairs, 'pair')}, {train.source_pieces:,} source and "
@@ -118,7 +119,7 @@ class Prepared:
             ),
             f"tokenizer: {self.tokenizer.kind}, {len(self.tokenizer):,} pieces, "
             f"{self.tokenizer.fingerprint[:8]}",
-            *named,
+            *([] if self.config.data.task == "parsing" else [f"languages: {named}"]),
         ]
 
     def refuse_contradictions(self, assignments: Iterable[str]) -> None:

@@ -19,7 +19,7 @@ from typing import Any, Final
 from dragoman.data import Progress
 from dragoman.errors import ConfigError, DataError, DragomanError
 from dragoman.inference import Translation, Translator
-from dragoman.inference.documents.document import Document
+from dragoman.inference.documents.document import Document, Unit
 from dragoman.inference.documents.formats import MEDIA_TYPES, open_document
 from dragoman.inference.documents.marked_text import translate_units
 from dragoman.inference.documents.options import DocumentOptions
@@ -30,8 +30,10 @@ MAX_BYTES: Final = 1 << 30
 """A compressed document may unpack to so much."""
 RECORD: Final = ".dragoman.json"
 """This file of a directory of results remembers what they were made of."""
-UNITS_AT_ONCE: Final = 500
-"""So many texts of a document are translated between two reports of progress."""
+FIRST_UNITS: Final = 50
+"""So many texts of a document are translated before progress is reported first."""
+MAX_UNITS: Final = 500
+"""At most so many are translated between two reports of progress."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +66,12 @@ def translate_document(
         made.extend(found)
         return found
 
-    units = []
-    for start in range(0, len(document.units), UNITS_AT_ONCE):
-        units += translate_units(document.units[start : start + UNITS_AT_ONCE], remember)
+    units: list[Unit] = []
+    count = FIRST_UNITS
+    while len(units) < len(document.units):
+        units += translate_units(document.units[len(units) : len(units) + count], remember)
         progress(len(units))
+        count = min(2 * count, MAX_UNITS)
     return document.fill(units), made
 
 
