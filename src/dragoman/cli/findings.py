@@ -1,4 +1,4 @@
-"""What was found wrong with translations: messages while they are made, and a report at the end."""
+"""Faults found in translations become messages while they are made, and a report at the end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands that score given translations, and list how a translation could go on."""
+"""These commands score given translations, and list how a translation could go on."""
 
 from __future__ import annotations
 

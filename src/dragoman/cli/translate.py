@@ -1,4 +1,4 @@
-"""The command that translates text, files and directories."""
+"""This command translates text, files and directories."""
 
 from __future__ import annotations
 

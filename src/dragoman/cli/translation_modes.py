@@ -1,4 +1,4 @@
-"""The ways to translate on the command line: running text, lines, documents, and files in parts."""
+"""The command line translates running text, lines, documents, and files in parts."""
 
 from __future__ import annotations
 
