@@ -1,71 +1,159 @@
 /* The arithmetic of a Transformer that translates on a CPU: int8 products, attention, softmax.
 
-   All of it is in kernel.h, which is compiled once for AVX-512 with VNNI, once for AVX2, and once
-   for any machine; the best that the machine has is chosen when the library is loaded. */
+   All of it is in kernel.h, which is compiled once for each instruction set; Python chooses one
+   when it loads the library. */
 
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#if defined(__x86_64__) && defined(__GNUC__)
-#define X86 1
+#if defined(__x86_64__)
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
+#if defined(__linux__)
+#include <sys/auxv.h>
+#elif defined(__APPLE__)
+#include <sys/sysctl.h>
+#endif
 #endif
 
 #include "thread_pool.h"
 #include "layout.h"
 
-#ifdef X86
-#pragma GCC push_options
-#pragma GCC target("avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,fma,avx2")
-#define NAME(x) x##_vnni
-#define VNNI 1
-#include "kernel.h"
-#undef VNNI
-#undef NAME
-#pragma GCC pop_options
-
-#pragma GCC push_options
-#pragma GCC target("avx2,fma")
-#define NAME(x) x##_avx2
-#define AVX2 1
-#include "kernel.h"
-#undef AVX2
-#undef NAME
-#pragma GCC pop_options
+/* All functions between the two are compiled for these features, by GCC and by Clang. */
+#define AS_PRAGMA(text) _Pragma(#text)
+#ifdef __clang__
+#define BEGIN_TARGET(features) AS_PRAGMA(clang attribute push(__attribute__((target(features))), apply_to = function))
+#define END_TARGET AS_PRAGMA(clang attribute pop)
+#else
+#define BEGIN_TARGET(features) AS_PRAGMA(GCC push_options) AS_PRAGMA(GCC target(features))
+#define END_TARGET AS_PRAGMA(GCC pop_options)
 #endif
 
 #define NAME(x) x##_plain
 #include "kernel.h"
 #undef NAME
 
-typedef void (*Encode)(const Model *, Scratch *, int, const int *, const int *, uint16_t **);
-typedef void (*Step)(const Model *, Scratch *, const StepInput *, StepOutput *);
+#if defined(__x86_64__)
+BEGIN_TARGET("avx2,fma")
+#define NAME(x) x##_avx2
+#define AVX2 1
+#include "kernel.h"
+#undef AVX2
+#undef NAME
+END_TARGET
 
-static Encode used_encode;
-static Step used_step;
+BEGIN_TARGET("avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,fma,avx2")
+#define NAME(x) x##_avx512_vnni
+#define AVX512_VNNI 1
+#include "kernel.h"
+#undef AVX512_VNNI
+#undef NAME
+END_TARGET
+#endif
 
-int dragoman_use_instruction_set(int most) {
-    /* Use the best that the machine has and that is not above `most`, and say which it is:
-       2 VNNI, 1 AVX2, 0 any machine. */
-    int best = 0;
-#ifdef X86
+#if defined(__aarch64__)
+#ifdef __clang__
+BEGIN_TARGET("dotprod")
+#else
+BEGIN_TARGET("arch=armv8.2-a+dotprod")
+#endif
+#define NAME(x) x##_neon_dotprod
+#define NEON_DOTPROD 1
+#include "kernel.h"
+#undef NEON_DOTPROD
+#undef NAME
+END_TARGET
+
+#ifdef __clang__
+BEGIN_TARGET("dotprod,i8mm")
+#else
+BEGIN_TARGET("arch=armv8.2-a+dotprod+i8mm")
+#endif
+#define NAME(x) x##_neon_i8mm
+#define NEON_DOTPROD 1
+#define NEON_I8MM 1
+#include "kernel.h"
+#undef NEON_I8MM
+#undef NEON_DOTPROD
+#undef NAME
+END_TARGET
+#endif
+
+/* --- which instruction sets the machine has --- */
+
+static int has_plain(void) { return 1; }
+
+#if defined(__x86_64__)
+static int has_avx2(void) {
     __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) best = 1;
-    if (best && __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bw") &&
-        __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq")) best = 2;
-#endif
-    if (best > most) best = most;
-#ifdef X86
-    if (best == 2) { used_encode = encode_vnni; used_step = step_vnni; return best; }
-    if (best == 1) { used_encode = encode_avx2; used_step = step_avx2; return best; }
-#endif
-    used_encode = encode_plain; used_step = step_plain;
-    return 0;
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
 }
 
-int dragoman_interface_version(void) { return 3; } /* the same as in kernel_library.py */
+static int has_avx512_vnni(void) {
+    return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vnni") &&
+           __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
+           __builtin_cpu_supports("avx512dq");
+}
+#endif
+
+#if defined(__aarch64__)
+#if defined(__APPLE__)
+static int has_feature(const char *name) {
+    int there = 0;
+    size_t size = sizeof there;
+    return sysctlbyname(name, &there, &size, NULL, 0) == 0 && there;
+}
+static int has_neon_dotprod(void) { return has_feature("hw.optional.arm.FEAT_DotProd"); }
+static int has_neon_i8mm(void) { return has_neon_dotprod() && has_feature("hw.optional.arm.FEAT_I8MM"); }
+#elif defined(__linux__)
+static int has_neon_dotprod(void) { return (getauxval(AT_HWCAP) >> 20) & 1; }
+static int has_neon_i8mm(void) { return has_neon_dotprod() && ((getauxval(AT_HWCAP2) >> 13) & 1); }
+#else
+static int has_neon_dotprod(void) { return 0; }
+static int has_neon_i8mm(void) { return 0; }
+#endif
+#endif
+
+typedef struct {
+    const char *name;
+    int (*is_available)(void);
+    void (*encode)(const Model *, Scratch *, int, const int *, const int *, uint16_t **);
+    void (*step)(const Model *, Scratch *, const StepInput *, StepOutput *);
+} InstructionSet;
+
+#define INSTRUCTION_SET(x) {#x, has_##x, encode_##x, step_##x}
+static const InstructionSet instruction_sets[] = {
+    /* the slowest first */
+    INSTRUCTION_SET(plain),
+#if defined(__x86_64__)
+    INSTRUCTION_SET(avx2),
+    INSTRUCTION_SET(avx512_vnni),
+#elif defined(__aarch64__)
+    INSTRUCTION_SET(neon_dotprod),
+    INSTRUCTION_SET(neon_i8mm),
+#endif
+};
+#define INSTRUCTION_SETS (int)(sizeof instruction_sets / sizeof *instruction_sets)
+
+static const InstructionSet *used = instruction_sets;
+
+/* --- what Python calls --- */
+
+int dragoman_interface_version(void) { return 4; } /* the same as in kernel_library.py */
+
+/* the name of an instruction set that the kernel is compiled for, the slowest being 0; NULL: no more */
+const char *dragoman_instruction_set(int number) {
+    return number < INSTRUCTION_SETS ? instruction_sets[number].name : NULL;
+}
+
+int dragoman_has_instruction_set(int number) { return instruction_sets[number].is_available(); }
+
+void dragoman_use_instruction_set(int number) { used = &instruction_sets[number]; }
+
+int dragoman_used_instruction_set(void) { return (int)(used - instruction_sets); }
 
 Scratch *dragoman_new_scratch(int helpers) {
     Scratch *scratch = calloc(1, sizeof(Scratch));
@@ -81,9 +169,9 @@ void dragoman_free_scratch(Scratch *scratch) {
 
 void dragoman_encode(const Model *m, Scratch *s, int sentences, const int *lengths, const int *ids,
                      uint16_t **source_caches) {
-    used_encode(m, s, sentences, lengths, ids, source_caches);
+    used->encode(m, s, sentences, lengths, ids, source_caches);
 }
 
 void dragoman_step(const Model *m, Scratch *s, const StepInput *in, StepOutput *found) {
-    used_step(m, s, in, found);
+    used->step(m, s, in, found);
 }

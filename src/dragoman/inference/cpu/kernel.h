@@ -3,6 +3,11 @@
 #define CHUNK_OUTPUTS 512 /* outputs of the projection that candidates are taken from together */
 #define LARGE_CHUNK 8192  /* outputs that are computed together, if hypotheses are few */
 #define DISTANCE 2        /* cache entries between the one used and the one prefetched */
+#ifdef __clang__
+#define UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define UNROLL _Pragma("GCC unroll 8")
+#endif
 
 static inline float NAME(from_bf16)(uint16_t x) {
     uint32_t bits = (uint32_t)x << 16;
@@ -31,7 +36,7 @@ static inline float NAME(exponential)(float x) {
 
 /* --- products of int8 --- */
 
-#if defined(AVX2)
+#if defined(AVX2) || defined(NEON_DOTPROD)
 #define INPUT_OFFSET 0
 #else
 #define INPUT_OFFSET 128 /* inputs are stored without a sign */
@@ -50,17 +55,21 @@ static void NAME(quantize)(const float *x, int stride, int rows, int width, uint
     }
 }
 
-#if defined(VNNI)
+/* The products of R rows with 64 outputs, TILE_ROWS rows at most: sums of whole numbers, which are
+   the same for every instruction set but for the offset of the inputs. A tile holds the sums of some
+   rows and outputs in registers. */
+
+#if defined(AVX512_VNNI)
 #define TILE_ROWS 6
 static inline __attribute__((always_inline)) void NAME(tile)(
     const int R, const uint8_t *a, int K, const int8_t *w, int32_t *out) {
     __m512i sum[TILE_ROWS][4];
-    _Pragma("GCC unroll 8") for (int r = 0; r < R; r++)
-        _Pragma("GCC unroll 4") for (int c = 0; c < 4; c++) sum[r][c] = _mm512_setzero_si512();
+    UNROLL for (int r = 0; r < R; r++)
+        UNROLL for (int c = 0; c < 4; c++) sum[r][c] = _mm512_setzero_si512();
     for (int k = 0; k < K; k += 4, w += 256) {
         __m512i w0 = _mm512_loadu_si512(w), w1 = _mm512_loadu_si512(w + 64);
         __m512i w2 = _mm512_loadu_si512(w + 128), w3 = _mm512_loadu_si512(w + 192);
-        _Pragma("GCC unroll 8") for (int r = 0; r < R; r++) {
+        UNROLL for (int r = 0; r < R; r++) {
             int32_t four;
             memcpy(&four, a + (size_t)r * K + k, 4);
             __m512i x = _mm512_set1_epi32(four);
@@ -70,48 +79,11 @@ static inline __attribute__((always_inline)) void NAME(tile)(
             sum[r][3] = _mm512_dpbusd_epi32(sum[r][3], x, w3);
         }
     }
-    _Pragma("GCC unroll 8") for (int r = 0; r < R; r++)
-        _Pragma("GCC unroll 4") for (int c = 0; c < 4; c++) _mm512_storeu_si512(out + 64 * r + 16 * c, sum[r][c]);
+    UNROLL for (int r = 0; r < R; r++)
+        UNROLL for (int c = 0; c < 4; c++) _mm512_storeu_si512(out + 64 * r + 16 * c, sum[r][c]);
 }
-#elif defined(AVX2)
-#define TILE_ROWS 4
-/* R rows and C vectors of 8 outputs. The sum of two products fits in 16 bits, for inputs are at most
-   127 and weights at most 128, each of them without its sign, which goes to the input. */
-static inline __attribute__((always_inline)) void NAME(tile)(
-    const int R, const int C, const uint8_t *a, int K, const int8_t *w, int32_t *out) {
-    const __m256i ones = _mm256_set1_epi16(1);
-    __m256i sum[TILE_ROWS][8];
-    _Pragma("GCC unroll 4") for (int r = 0; r < R; r++)
-        _Pragma("GCC unroll 8") for (int c = 0; c < C; c++) sum[r][c] = _mm256_setzero_si256();
-    for (int k = 0; k < K; k += 4, w += 256)
-        _Pragma("GCC unroll 8") for (int c = 0; c < C; c++) {
-            __m256i weight = _mm256_loadu_si256((const __m256i *)(w + 32 * c));
-            __m256i size = _mm256_abs_epi8(weight);
-            _Pragma("GCC unroll 4") for (int r = 0; r < R; r++) {
-                int32_t four;
-                memcpy(&four, a + (size_t)r * K + k, 4);
-                __m256i x = _mm256_sign_epi8(_mm256_set1_epi32(four), weight);
-                __m256i pairs = _mm256_maddubs_epi16(size, x);
-                sum[r][c] = _mm256_add_epi32(sum[r][c], _mm256_madd_epi16(pairs, ones));
-            }
-        }
-    _Pragma("GCC unroll 4") for (int r = 0; r < R; r++)
-        _Pragma("GCC unroll 8") for (int c = 0; c < C; c++)
-            _mm256_storeu_si256((__m256i *)(out + 64 * r + 8 * c), sum[r][c]);
-}
-#else
-#define TILE_ROWS 1
-static inline void NAME(tile)(const int R, const uint8_t *a, int K, const int8_t *w, int32_t *out) {
-    for (int c = 0; c < 64; c++) out[c] = 0;
-    for (int k = 0; k < K; k += 4, w += 256)
-        for (int c = 0; c < 64; c++)
-            out[c] += a[k] * w[4 * c] + a[k + 1] * w[4 * c + 1] + a[k + 2] * w[4 * c + 2] +
-                      a[k + 3] * w[4 * c + 3];
-}
-#endif
 
 static void NAME(tiles)(int R, const uint8_t *a, int K, const int8_t *w, int32_t *out) {
-#if defined(VNNI)
     switch (R) {
     case 1: NAME(tile)(1, a, K, w, out); return;
     case 2: NAME(tile)(2, a, K, w, out); return;
@@ -120,23 +92,127 @@ static void NAME(tiles)(int R, const uint8_t *a, int K, const int8_t *w, int32_t
     case 5: NAME(tile)(5, a, K, w, out); return;
     default: NAME(tile)(6, a, K, w, out); return;
     }
+}
 #elif defined(AVX2)
-    switch (R) {
-    case 1: NAME(tile)(1, 8, a, K, w, out); return;
-    case 2:
-        for (int c = 0; c < 8; c += 4) NAME(tile)(2, 4, a, K, w + 32 * c, out + 8 * c);
-        return;
-    case 3:
-        for (int c = 0; c < 8; c += 2) NAME(tile)(3, 2, a, K, w + 32 * c, out + 8 * c);
-        return;
-    default:
-        for (int c = 0; c < 8; c += 2) NAME(tile)(4, 2, a, K, w + 32 * c, out + 8 * c);
+#define TILE_ROWS 4
+/* C vectors of 8 outputs. The sum of two products fits in 16 bits, for inputs are at most 127 and
+   weights at most 128, each of them without its sign, which goes to the input. */
+static inline __attribute__((always_inline)) void NAME(tile)(
+    const int R, const int C, const uint8_t *a, int K, const int8_t *w, int32_t *out) {
+    const __m256i ones = _mm256_set1_epi16(1);
+    __m256i sum[TILE_ROWS][8];
+    UNROLL for (int r = 0; r < R; r++)
+        UNROLL for (int c = 0; c < C; c++) sum[r][c] = _mm256_setzero_si256();
+    for (int k = 0; k < K; k += 4, w += 256)
+        UNROLL for (int c = 0; c < C; c++) {
+            __m256i weight = _mm256_loadu_si256((const __m256i *)(w + 32 * c));
+            __m256i size = _mm256_abs_epi8(weight);
+            UNROLL for (int r = 0; r < R; r++) {
+                int32_t four;
+                memcpy(&four, a + (size_t)r * K + k, 4);
+                __m256i x = _mm256_sign_epi8(_mm256_set1_epi32(four), weight);
+                __m256i pairs = _mm256_maddubs_epi16(size, x);
+                sum[r][c] = _mm256_add_epi32(sum[r][c], _mm256_madd_epi16(pairs, ones));
+            }
+        }
+    UNROLL for (int r = 0; r < R; r++)
+        UNROLL for (int c = 0; c < C; c++)
+            _mm256_storeu_si256((__m256i *)(out + 64 * r + 8 * c), sum[r][c]);
+}
+
+static void NAME(tiles)(int R, const uint8_t *a, int K, const int8_t *w, int32_t *out) {
+    if (R == 1) NAME(tile)(1, 8, a, K, w, out);
+    else if (R == 2) for (int c = 0; c < 8; c += 4) NAME(tile)(2, 4, a, K, w + 32 * c, out + 8 * c);
+    else if (R == 3) for (int c = 0; c < 8; c += 2) NAME(tile)(3, 2, a, K, w + 32 * c, out + 8 * c);
+    else for (int c = 0; c < 8; c += 2) NAME(tile)(4, 2, a, K, w + 32 * c, out + 8 * c);
+}
+#elif defined(NEON_DOTPROD)
+#define TILE_ROWS 4
+/* C vectors of 4 outputs */
+static inline __attribute__((always_inline)) void NAME(tile)(
+    const int R, const int C, const uint8_t *a, int K, const int8_t *w, int32_t *out) {
+    int32x4_t sum[TILE_ROWS][8];
+    UNROLL for (int r = 0; r < R; r++)
+        UNROLL for (int c = 0; c < C; c++) sum[r][c] = vdupq_n_s32(0);
+    for (int k = 0; k < K; k += 4, w += 256) {
+        int8x16_t x[TILE_ROWS];
+        UNROLL for (int r = 0; r < R; r++) {
+            int32_t four;
+            memcpy(&four, a + (size_t)r * K + k, 4);
+            x[r] = vreinterpretq_s8_s32(vdupq_n_s32(four));
+        }
+        UNROLL for (int c = 0; c < C; c++) {
+            int8x16_t weight = vld1q_s8(w + 16 * c);
+            UNROLL for (int r = 0; r < R; r++) sum[r][c] = vdotq_s32(sum[r][c], weight, x[r]);
+        }
+    }
+    UNROLL for (int r = 0; r < R; r++)
+        UNROLL for (int c = 0; c < C; c++) vst1q_s32(out + 64 * r + 4 * c, sum[r][c]);
+}
+
+#ifdef NEON_I8MM
+/* P pairs of rows and 16 outputs, 8 inputs at a time, and at the end perhaps 4 */
+static inline __attribute__((always_inline)) void NAME(pair_tile)(
+    const int P, const int R, const uint8_t *a, int K, const int8_t *w, int32_t *out) {
+    int32x4_t sum[2][8];
+    UNROLL for (int p = 0; p < P; p++)
+        UNROLL for (int c = 0; c < 8; c++) sum[p][c] = vdupq_n_s32(0);
+    for (int k = 0; k < K; k += 8, w += 512) {
+        const int several = K - k >= 8 ? 8 : 4;
+        int8x16_t x[2];
+        UNROLL for (int p = 0; p < P; p++) {
+            int64_t eight[2] = {0, 0};
+            memcpy(&eight[0], a + (size_t)(2 * p) * K + k, several);
+            memcpy(&eight[1], a + (size_t)(2 * p + 1 < R ? 2 * p + 1 : 2 * p) * K + k, several);
+            x[p] = vreinterpretq_s8_s64(vld1q_s64(eight));
+        }
+        UNROLL for (int c = 0; c < 4; c++) {
+            int32x4_t first = vreinterpretq_s32_s8(vld1q_s8(w + 16 * c));
+            int32x4_t second = several == 8 ? vreinterpretq_s32_s8(vld1q_s8(w + 256 + 16 * c)) : vdupq_n_s32(0);
+            int8x16_t low = vreinterpretq_s8_s32(vzip1q_s32(first, second));
+            int8x16_t high = vreinterpretq_s8_s32(vzip2q_s32(first, second));
+            UNROLL for (int p = 0; p < P; p++) {
+                sum[p][2 * c] = vmmlaq_s32(sum[p][2 * c], x[p], low);
+                sum[p][2 * c + 1] = vmmlaq_s32(sum[p][2 * c + 1], x[p], high);
+            }
+        }
+    }
+    UNROLL for (int p = 0; p < P; p++)
+        UNROLL for (int c = 0; c < 8; c++) {
+            vst1_s32(out + 64 * (2 * p) + 2 * c, vget_low_s32(sum[p][c]));
+            if (2 * p + 1 < R) vst1_s32(out + 64 * (2 * p + 1) + 2 * c, vget_high_s32(sum[p][c]));
+        }
+}
+#endif
+
+static void NAME(tiles)(int R, const uint8_t *a, int K, const int8_t *w, int32_t *out) {
+    if (R == 1) {
+        for (int c = 0; c < 16; c += 8) NAME(tile)(1, 8, a, K, w + 16 * c, out + 4 * c);
         return;
     }
+#ifdef NEON_I8MM
+    for (int c = 0; c < 4; c++)
+        if (R == 2) NAME(pair_tile)(1, 2, a, K, w + 64 * c, out + 16 * c);
+        else if (R == 3) NAME(pair_tile)(2, 3, a, K, w + 64 * c, out + 16 * c);
+        else NAME(pair_tile)(2, 4, a, K, w + 64 * c, out + 16 * c);
 #else
-    NAME(tile)(1, a, K, w, out);
+    for (int c = 0; c < 16; c += 4)
+        if (R == 2) NAME(tile)(2, 4, a, K, w + 16 * c, out + 4 * c);
+        else if (R == 3) NAME(tile)(3, 4, a, K, w + 16 * c, out + 4 * c);
+        else NAME(tile)(4, 4, a, K, w + 16 * c, out + 4 * c);
 #endif
 }
+#else
+#define TILE_ROWS 1
+static void NAME(tiles)(int R, const uint8_t *a, int K, const int8_t *w, int32_t *out) {
+    (void)R; /* always 1 */
+    for (int c = 0; c < 64; c++) out[c] = 0;
+    for (int k = 0; k < K; k += 4, w += 256)
+        for (int c = 0; c < 64; c++)
+            out[c] += a[k] * w[4 * c] + a[k + 1] * w[4 * c + 1] + a[k + 2] * w[4 * c + 2] +
+                      a[k + 3] * w[4 * c + 3];
+}
+#endif
 
 /* y = x W^T + b for the outputs from `from` to `to`, multiples of 64; y has rows of `width` */
 static void NAME(product)(const Linear *l, const uint8_t *q, const float *scales, int rows,
@@ -574,5 +650,6 @@ static void NAME(step)(const Model *m, Scratch *s, const StepInput *step, StepOu
 #undef CHUNK_OUTPUTS
 #undef LARGE_CHUNK
 #undef DISTANCE
+#undef UNROLL
 #undef TILE_ROWS
 #undef INPUT_OFFSET

@@ -7,7 +7,8 @@ what is wrong where it cannot be used.
 from __future__ import annotations
 
 import ctypes
-from ctypes import POINTER, c_float, c_int, c_int8, c_int32, c_int64, c_uint16, c_void_p
+import os
+from ctypes import POINTER, c_char_p, c_float, c_int, c_int8, c_int32, c_int64, c_uint16, c_void_p
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -15,16 +16,24 @@ from typing import Any, Final
 import numpy as np
 
 from dragoman.config import ModelConfig
-from dragoman.errors import ModelError
+from dragoman.errors import ConfigError, ModelError
 from dragoman.inference.cpu.quantization import OUTPUT_BLOCK, PackedWeights
 from dragoman.models.sinusoids import sinusoids
 from dragoman.text.special_tokens import EOS, FIRST_PIECE
 
-INSTRUCTION_SETS: Final = ("any machine", "AVX2", "AVX-512 with VNNI")
-"""The kernel is compiled for each of these; the slowest comes first."""
+DESCRIPTIONS: Final = {
+    "plain": "any machine",
+    "avx2": "AVX2",
+    "avx512_vnni": "AVX-512 with VNNI",
+    "neon_dotprod": "NEON with dot products",
+    "neon_i8mm": "NEON with int8 matrices",
+}
+"""The instruction sets that kernel.c may be compiled for, as people call them."""
+FORCED_ISA: Final = "DRAGOMAN_ISA"
+"""This environment variable names the instruction set to use; without it the fastest is used."""
 ACTIVATIONS: Final = ("relu", "gelu", "swish")
 """The kernel knows an activation by its place here."""
-INTERFACE_VERSION: Final = 3
+INTERFACE_VERSION: Final = 4
 """This must equal what the library returns: a library left by another version is not used."""
 
 
@@ -150,7 +159,8 @@ def _load() -> tuple[Any, str]:
     library.dragoman_step.argtypes = [
         *(POINTER(KernelModel), c_void_p, POINTER(StepInput), POINTER(StepOutput))
     ]
-    library.dragoman_use_instruction_set(len(INSTRUCTION_SETS) - 1)
+    library.dragoman_instruction_set.restype = c_char_p
+    use_instruction_set(library, os.environ.get(FORCED_ISA))
     return library, ""
 
 
@@ -168,10 +178,35 @@ def why_no_kernel() -> str:
     return _load()[1]
 
 
+def find_instruction_sets(library: Any) -> dict[str, int]:
+    """Return those that the library is compiled for and the machine has, the slowest first."""
+    there = {}
+    number = 0
+    while (name := library.dragoman_instruction_set(number)) is not None:
+        if library.dragoman_has_instruction_set(number):
+            there[name.decode()] = number
+        number += 1
+    return there
+
+
+def use_instruction_set(library: Any, name: str | None = None) -> None:
+    """Compute with an instruction set from now on; with the fastest if none is named."""
+    there = find_instruction_sets(library)
+    name = name or list(there)[-1]
+    if name not in there:
+        raise ConfigError(
+            f"{FORCED_ISA}={name}: this machine or this build has no such instruction set; it has "
+            f"{', '.join(there)}"
+        )
+    library.dragoman_use_instruction_set(there[name])
+
+
 def used_instruction_set() -> str:
-    """Return the instruction set that the kernel uses on this machine."""
-    best = load_kernel().dragoman_use_instruction_set(len(INSTRUCTION_SETS) - 1)
-    return INSTRUCTION_SETS[best]
+    """Return the instruction set that the kernel uses, as people call it."""
+    library = load_kernel()
+    return DESCRIPTIONS[
+        library.dragoman_instruction_set(library.dragoman_used_instruction_set()).decode()
+    ]
 
 
 # --- a model for it ---

@@ -1,0 +1,57 @@
+"""The products of every instruction set are the same whole numbers, and one can be chosen."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dragoman.inference.cpu import kernel_library
+
+from ...kernel import needs_kernel
+
+PROGRAM = Path(__file__).with_name("kernel_products.c")
+SOURCES = Path(kernel_library.__file__).parent
+# Compilers, and what runs their programs on this machine.
+MACHINES = {
+    "this machine": (["cc"], []),
+    "ARM": (["aarch64-linux-gnu-gcc", "-static"], ["qemu-aarch64-static", "-cpu", "max"]),
+}
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_products_are_the_same_whole_numbers(machine: str, tmp_path: Path) -> None:
+    compiler, runner = MACHINES[machine]
+    for program in (compiler[0], *runner[:1]):
+        if shutil.which(program) is None:
+            pytest.skip(f"needs {program}")
+    file = tmp_path / "products"
+    command = [*compiler, "-O2", "-I", str(SOURCES), "-o", str(file), str(PROGRAM)]
+    subprocess.run([*command, "-lm", "-pthread"], check=True)
+    done = subprocess.run([*runner, str(file)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    names = [line.split(":")[0] for line in done.stdout.splitlines()]
+    assert names[0] == "plain"
+    assert machine != "ARM" or names == ["plain", "neon_dotprod", "neon_i8mm"]
+
+
+@needs_kernel
+def test_the_environment_chooses_the_instruction_set() -> None:
+    fastest = list(kernel_library.find_instruction_sets(kernel_library.load_kernel()))[-1]
+    assert _run_with("plain") == "any machine"
+    assert _run_with("") == kernel_library.DESCRIPTIONS[fastest]
+    refusal = "DRAGOMAN_ISA=abacus: this machine or this build has no such instruction set; it has"
+    assert refusal in _run_with("abacus")
+
+
+def _run_with(name: str) -> str:
+    """Return what a process says that is told to use an instruction set."""
+    program = "from dragoman.inference.cpu.kernel_library import *; print(used_instruction_set())"
+    environment = os.environ | {kernel_library.FORCED_ISA: name}
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    return (done.stdout + done.stderr).strip()
