@@ -12,6 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from itertools import pairwise
 from typing import Final, Literal, NamedTuple
 
@@ -188,6 +189,7 @@ def _is_loop(tokens: Sequence[str], found: Repetition, source: str) -> bool:
     return found.times > max(4.0 if single else 2.0, 1.5 * in_source + 1)
 
 
+@lru_cache(64)
 def _times_in_source(source: str, *, letters: bool) -> float:
     """Return how often a source says something in a row; without `letters`, any marks too."""
     pattern = _LETTERS_INSIDE if letters else _INSIDE_TEXT
