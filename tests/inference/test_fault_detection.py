@@ -12,6 +12,7 @@ from dragoman.inference.fault_detection import (
     DivideSource,
     Fault,
     FaultCounts,
+    Repair,
     check_faults,
     find_repetitions,
     longest_repeated_ngram,
@@ -403,3 +404,26 @@ def test_counts_are_added() -> None:
     total += other
     total += other
     assert (total.noticed["looping"], total.repaired["looping"]) == (4, 2)
+
+
+def test_one_sentence_that_became_two_is_searched_again() -> None:
+    source, divided = "Mr President, thank you.", "Herr Präsident! Ich danke Ihnen."
+    whole = "Herr Präsident, ich danke Ihnen."
+    texts = {1: divided, 2: "Herr Präsident! Danke!", 3: whole}
+    ids = [[10] * 6]
+
+    def search(numbers: Sequence[int], options: SearchOptions) -> list[list[Hypothesis]]:
+        assert options.n_best == options.beam > OPTIONS.beam
+        return [[Hypothesis([n] * 6, -1.0, -6.0, [-1.0] * 7) for n in texts] for _ in numbers]
+
+    def run() -> tuple[dict[int, Repair], FaultCounts]:
+        found = [[Hypothesis([1] * 6, -1.0, -6.0, [-1.0] * 7)]]
+        said = [texts[1]]
+        decode = lambda ids: texts[ids[0]]  # noqa: E731
+        return repair(ids, [source], found, said, OPTIONS, search, decode, None, ("en", "de"))
+
+    repairs, counts = run()
+    assert (repairs[0].text, repairs[0].left) == (whole, None)
+    assert counts.repaired["sentences"] == 1
+    del texts[3]  # some sentences are two in the other language, and stay so
+    assert run()[0] == {}

@@ -94,9 +94,14 @@ def test_a_text_in_capitals_comes_back_in_capitals() -> None:
         ("Use it now.", "verwende es jetzt.", "Verwende es jetzt."),
         ("Phones are here.", "iPhones sind da.", "iPhones sind da."),
         ("so it is.", "so ist es.", "so ist es."),
+        ("Go home.", "Geh nach Hause", "Geh nach Hause."),
+        ("Why?", "Warum", "Warum?"),
+        ("Why?", "“Warum?”", "“Warum?”"),
+        ("approx.", "etwa", "etwa"),
+        ("Go home.", "回家", "回家"),
     ],
 )
-def test_a_title_has_no_full_stop_and_a_sentence_begins_as_it_did(
+def test_a_title_has_no_full_stop_and_a_sentence_begins_and_ends_as_it_did(
     text: str, answer: str, expected: str
 ) -> None:
     assert change(text, answer)[1] == expected

@@ -19,12 +19,13 @@ from typing import Final, Literal, NamedTuple
 from dragoman.errors import ConfigError
 from dragoman.search.options import Hypothesis, SearchOptions, length_penalty, longest_output
 from dragoman.text.scripts import WITHOUT_SPACES, has_no_spaces
+from dragoman.text.sentence_splitting import sentence_spans
 
-FaultKind = Literal["empty", "damaged", "looping", "length"]
+FaultKind = Literal["empty", "damaged", "looping", "length", "sentences"]
 """Nothing was said in words; a character is broken; something was said again and again; it is far
-too short or too long. Of these the first is the worst."""
+too short or too long; one sentence became several. Of these the first is the worst."""
 
-SEVERITY: Final[tuple[FaultKind, ...]] = ("length", "damaged", "looping", "empty")
+SEVERITY: Final[tuple[FaultKind, ...]] = ("sentences", "length", "damaged", "looping", "empty")
 BROKEN: Final = "\ufffd"
 """This stands for bytes that are no character."""
 ROUNDS: Final = 2
@@ -96,15 +97,23 @@ def check_faults(
     hypothesis: Hypothesis,
     text: str,
     options: SearchOptions,
+    languages: tuple[str, str] = ("", ""),
 ) -> Fault | None:
-    """Return the worst fault of a hypothesis, whose text is given; None if there is none."""
+    """Return the worst fault of a hypothesis, whose text is given; None if there is none.
+
+    The languages are those of the source and of the target.
+    """
     damaged = BROKEN in text and BROKEN not in source_text
     if not damaged and not _has_words(text) and _has_words(source_text):
         return Fault("empty", "only punctuation" if text.strip() else "nothing was said")
     fault = _find_loop(source_text, text)
     if fault is None and damaged:
         fault = DAMAGED
-    return fault or _check_length(len(source_ids), len(hypothesis.ids), options)
+    return (
+        fault
+        or _check_length(len(source_ids), len(hypothesis.ids), options)
+        or _check_sentences(source_text, text, languages)
+    )
 
 
 def _has_words(text: str) -> bool:
@@ -233,6 +242,12 @@ def _check_length(source: int, pieces: int, options: SearchOptions) -> Fault | N
     return None
 
 
+def _check_sentences(source: str, text: str, languages: tuple[str, str]) -> Fault | None:
+    """Return whether a translation has more sentences than its source."""
+    there, found = map(len, map(sentence_spans, (source, text), languages))
+    return Fault("sentences", f"{found} sentences for {there}") if found > there else None
+
+
 def most_pieces(source: int) -> int:
     """Return how many pieces a plausible translation of so many has at most."""
     return 3 * source + 10
@@ -302,18 +317,20 @@ def repair(
     search: SearchAgain,
     decode: Decode,
     parts: DivideSource | None = None,
+    languages: tuple[str, str] = ("", ""),
 ) -> tuple[dict[int, Repair], FaultCounts]:
     """Check what was found, and search again where it has a fault.
 
-    `texts` are those of the best hypotheses. Return what became of the sentences that had a fault,
-    by their numbers; all others stay as they are. A long sentence is searched in parts, if that is
-    possible. What still loops after the last round is cut.
+    `texts` are those of the best hypotheses, the languages those of sources and targets. Return
+    what became of the sentences that had a fault, by their numbers; all others stay as they are. A
+    long sentence is searched in parts, if that is possible. What still loops after the last round
+    is cut.
     """
     counts = FaultCounts()
     repairs: dict[int, Repair] = {}
     for number, hypotheses in enumerate(found):
-        given = (sources[number], source_texts[number])
-        if (fault := check_faults(*given, hypotheses[0], texts[number], options)) is not None:
+        found_here = (sources[number], source_texts[number], hypotheses[0], texts[number])
+        if (fault := check_faults(*found_here, options, languages)) is not None:
             counts.noticed[fault.kind] += 1
             repairs[number] = Repair(fault, hypotheses, texts[number], fault)
     divided: set[int] = set()
@@ -335,11 +352,16 @@ def repair(
         for changed, numbers in groups.items():
             for number, hypotheses in _search_each(numbers, changed, search):
                 given = (sources[number], source_texts[number])
-                better = _choose(repairs[number], *given, hypotheses, changed, decode)
+                better = _choose(repairs[number], *given, hypotheses, changed, decode, languages)
                 repairs[number] = replace(better, found=better.found[: options.n_best])
-    for number, one in repairs.items():
+    for number, one in list(repairs.items()):
         if one.left is None:
             counts.repaired[one.fault.kind] += 1
+        elif one.left.kind == "sentences":  # some sentences are two in the other language
+            if one.fault.kind == "sentences":
+                del repairs[number]
+            else:
+                repairs[number] = replace(one, left=None)
         elif number not in divided:  # or its parts have been cut
             repairs[number] = _cut(one, source_texts[number], options, decode)
     return repairs, counts
@@ -397,7 +419,7 @@ def options_without_fault(
     changes = replace(options, beam=beam, n_best=beam, groups=1)
     if fault.kind == "empty":
         return replace(changes, min_length=max(options.min_length, 2 + round_))
-    if fault.kind == "damaged":
+    if fault.kind in ("damaged", "sentences"):
         return changes
     if fault.kind == "length" and fault.detail.startswith("only"):
         wanted = max(2, len(source) * (1 + round_) // 3)
@@ -440,6 +462,7 @@ def _choose(
     hypotheses: list[Hypothesis],
     options: SearchOptions,
     decode: Decode,
+    languages: tuple[str, str],
 ) -> Repair:
     """Return the best hypothesis without a fault, or else the least faulty, the older of equals."""
     best, others = before, []
@@ -449,7 +472,7 @@ def _choose(
         if not hypothesis.log_probs:  # none was possible
             continue
         text = decode(hypothesis.ids)
-        fault = check_faults(source, source_text, hypothesis, text, options)
+        fault = check_faults(source, source_text, hypothesis, text, options, languages)
         if best.left is not None and (fault is None or fault.severity < worst):
             best = Repair(before.fault, [hypothesis], text, fault)
             worst = -1 if fault is None else fault.severity

@@ -2,7 +2,8 @@
 
 A text in capitals is unknown to most models, which have seen its words in ordinary case. It is
 translated so, and put back into capitals. A title or a single word is often given the full stop
-of a sentence, which is taken off again; a sentence keeps the capital it begins with.
+of a sentence, which is taken off again; a sentence keeps the capital that it begins with and the
+mark that it ends with.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from functools import partial
 from typing import Final
 
 from dragoman.inference.translation_types import Request, TranslateFunction, Translation
+from dragoman.text.scripts import has_no_spaces
 
 MIN_CAPITALS: Final = 4
 """A text with fewer capitals may be an abbreviation, and is left as it is."""
@@ -45,8 +47,8 @@ def translate_cased(
             result = _change_text(result, partial(to_capitals, kept=kept))
         if is_title(one.text) and not one.prefix:
             result = _change_text(result, _drop_full_stop)
-        elif one.text[:1].isupper():
-            result = _change_text(result, _begin_with_capital)
+        else:
+            result = _change_text(result, partial(_begin_and_end_like, one.text))
         results.append(replace(result, source=one.text))
     return results
 
@@ -99,10 +101,20 @@ def _drop_full_stop(text: str) -> str:
     return text
 
 
-def _begin_with_capital(text: str) -> str:
-    """Return a sentence with a capital at its beginning, unless its first word has one within."""
+def _begin_and_end_like(source: str, text: str) -> str:
+    """Return a sentence with the capital and the final mark of its source, if it has neither.
+
+    The next sentence would be taken for a part of it otherwise. A first word with a capital within
+    stays as it is.
+    """
     first = text.split(" ", 1)[0]
-    return text[:1].upper() + text[1:] if first.islower() and first.isalpha() else text
+    if source[:1].isupper() and first.islower() and first.isalpha():
+        text = text[:1].upper() + text[1:]
+    mark = source[-1:]
+    ends = mark in ("!", "?") or (mark == "." and " " in source)  # not one abbreviation
+    if ends and text[-1:].isalnum() and not has_no_spaces(text[-1]):
+        text += mark
+    return text
 
 
 def _change_text(found: Translation, change: Callable[[str], str]) -> Translation:

@@ -170,6 +170,7 @@ class TranslationPipeline:
             return {}
         checked = [i for i, one in enumerate(segments) if not one.constrained]
         texts = [segments[i].text for i in checked]
+        source_language, target_language = self._config.data.languages or ("", "")
 
         def search_again(numbers: Sequence[int], options: SearchOptions) -> list[list[Hypothesis]]:
             asked = [checked[number] for number in numbers]
@@ -196,6 +197,7 @@ class TranslationPipeline:
             search_again,
             self._tokenizer.decode,
             DivideSource(divide, self._tokenizer.encode_batch, search_parts),
+            (source_language, target_language),
         )
         return {checked[number]: one for number, one in repairs.items()}
 

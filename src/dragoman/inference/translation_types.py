@@ -8,10 +8,11 @@ from typing import Any, Literal, NamedTuple
 
 from dragoman.search import SamplingOptions, SearchOptions
 
-IssueKind = Literal["empty", "damaged", "looping", "length", "item", "language", "cut"]
+IssueKind = Literal["empty", "damaged", "looping", "length", "sentences", "item", "language", "cut"]
 """What can be wrong with a translation: nothing was said; a character is broken; something was said
-again and again; it is far too short or long; a number, URL or other item is not as it must be; the
-text is not in the language that the model translates from; a sentence was too long and was cut."""
+again and again; it is far too short or long; one sentence became several; a number, URL or other
+item is not as it must be; the text is not in the language that the model translates from; a
+sentence was too long and was cut."""
 
 
 @dataclass(frozen=True, slots=True)
