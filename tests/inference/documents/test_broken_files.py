@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import random
 import re
+import struct
+import tracemalloc
 import zipfile
 from collections.abc import Callable
 
@@ -28,6 +30,7 @@ from .sample_documents import (
     make_opendocument,
     make_word,
     make_zip,
+    paragraph,
     unzip,
 )
 from .test_powerpoint import make_presentation
@@ -156,6 +159,31 @@ def test_what_unpacks_to_too_much_is_refused(kind: str) -> None:
     assert len(bomb) < 1_000_000
     with pytest.raises(DocumentTooLargeError):
         READERS[kind][0](bomb, max_bytes=5_000_000)
+
+
+def test_texts_that_unpack_to_much_more_than_the_file_are_refused() -> None:
+    content = make_word(paragraph() * 1_000_000)
+    assert len(content) < 50_000
+    with pytest.raises(DocumentTooLargeError, match="more than 100 times its size"):
+        WordDocument(content, max_bytes=1 << 30)
+
+
+def test_a_part_with_more_in_it_than_it_says_is_not_unpacked() -> None:
+    content = make_word(paragraph() * 2_000_000)
+    (size,) = [
+        one.file_size
+        for one in zipfile.ZipFile(io.BytesIO(content)).infolist()
+        if one.filename == "word/document.xml"
+    ]
+    lying = content.replace(struct.pack("<L", size), struct.pack("<L", 100))
+    tracemalloc.start()
+    assert (
+        read_and_fill("docx", lying)
+        == "word/document.xml in the file cannot be read: it is damaged"
+    )
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < size / 4
 
 
 @pytest.mark.parametrize("kind", ARCHIVES)

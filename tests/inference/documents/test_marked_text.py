@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 
 import pytest
 from hypothesis import given
@@ -269,6 +270,19 @@ def test_texts_are_sent_in_two_lots_each_once() -> None:
     ]  # fmt: skip
     assert write(found[1], names) == "ONE <b>TWO</b>"
     assert found[3].marks == around.marks
+
+
+def test_lost_line_breaks_and_placeholders_take_time_in_proportion() -> None:
+    words = " ".join(["one"] * 2000)
+    numbered = " ".join(f"{{{number}}}" for number in range(1000, 3000))
+    began = time.process_time()
+    for text, size in ((words.replace(" ", "\n"), 1), (numbered, 6)):
+        step = 4 if size == 1 else 7
+        first = 3 if size == 1 else 0
+        marks = [Mark(first + step * i, first + step * i + size, i) for i in range(1999)]
+        found = project_marks(Unit(text, tuple(marks)), words)
+        assert {mark.key for mark in found.marks} == set(range(1999))
+    assert time.process_time() - began < 5
 
 
 def test_only_marks_between_words_need_an_alignment() -> None:

@@ -106,6 +106,17 @@ def test_spaces_are_kept_that_would_be_one() -> None:
     assert open_file(filled).units[0].text == " a  b   c "
 
 
+def test_more_spaces_than_anyone_writes_stay_as_they_are() -> None:
+    for count in ("100", "1000000000", "9" * 5000):
+        body = f'<text:p>one<text:s text:c="{count}"/>two</text:p>'
+        document = open_file(make_opendocument(body))
+        assert document.units[0].text == "one\ttwo"
+        assert (
+            f'ONE<text:s text:c="{count}"/>TWO'.encode()
+            in unzip(document.fill(shout(document.units)))["content.xml"]
+        )
+
+
 def test_cells_with_numbers_and_formulas_are_left() -> None:
     cell = "<table:table-cell {}><text:p>{}</text:p></table:table-cell>"
     body = "<table:table><table:table-row>" + "".join(

@@ -24,6 +24,8 @@ _CLOSING: Final = {")": "(", "]": "[", "}": "{", "”": "“", "»": "«", "）"
 _OPENING: Final = "([{\"'“„«"
 _PLACEHOLDER_WEIGHT: Final = 1000.0  # more than any words
 _MAX_WEIGHT: Final = 12.0
+_REACH: Final = 100
+"""A line break is at most so many words from where it would be in proportion."""
 _ENDS_CLAUSE: Final = re.compile(r"[.,;:!?…。，、；：！？]")
 Pairs = Sequence[tuple[int, int]]
 
@@ -106,30 +108,34 @@ def _find_breaks(source: Unit) -> list[Mark]:
 
 def _restore_placeholders(source: Unit, text: str, pairs: Pairs) -> tuple[str, Pairs]:
     """Return a translation in which each placeholder that has a mark occurs once."""
-    found = _find_exact(source, text)
+    there: dict[str, list[tuple[int, int]]] = {}
+    for one in PLACEHOLDER.finditer(text):
+        there.setdefault(one[1], []).append(one.span())
     edits: list[tuple[int, int, str]] = []
     projection: _Projection | None = None
     bounds = 0, len(text)
+    put_at: set[int] = set()
     for mark in source.marks:
         match = PLACEHOLDER.fullmatch(source.text, mark.start, mark.end)
         if match is None:
             continue
-        spans = [one.span() for one in PLACEHOLDER.finditer(text) if one[1] == match[1]]
+        spans = there.get(match[1], [])
         # Equal ones are taken out with the space before.
-        edits += [(start - text[:start].endswith(" "), end, "") for start, end in spans[1:]]
+        edits += [(start - text.startswith(" ", start - 1), end, "") for start, end in spans[1:]]
         if not spans:
             projection = projection or _Projection(source, text, pairs)
             place = projection.find_place(mark, bounds)
-            before, after = text[:place][-1:], text[place:][:1]
-            if any(at == place and new for at, _, new in edits):
+            before, after = text[max(0, place - 1) : place], text[place : place + 1]
+            if place in put_at:
                 before = "}"  # of another one that was lost
+            put_at.add(place)
             gaps = (
                 " " if before and not before.isspace() and before not in _OPENING else "",
                 " " if after.isalnum() or (after and after in _OPENING) else "",
             )
             edits.append((place, place, match.group().join(gaps)))
-        elif text[slice(*found[mark])] != match.group():
-            edits.append((*found[mark], match.group()))
+        elif text[slice(*spans[0])] != match.group():
+            edits.append((*spans[0], match.group()))
     return _edit(text, pairs, edits)
 
 
@@ -170,9 +176,9 @@ def _edit(text: str, pairs: Pairs, edits: Sequence[tuple[int, int, str]]) -> tup
     starts = [match.start() for match in re.finditer(r"\S+", edited)]
     words: dict[int, int] = {}
     for number, match in enumerate(re.finditer(r"\S+", text)):
-        for was, now, length in kept:
-            if was <= match.start() < was + length:
-                words[number] = bisect_left(starts, match.start() - was + now + 1) - 1
+        was, now, length = kept[bisect_left(kept, (match.start() + 1,)) - 1]
+        if match.start() < was + length:
+            words[number] = bisect_left(starts, match.start() - was + now + 1) - 1
     return edited, [(s, words[t]) for s, t in pairs if t in words]
 
 
@@ -471,28 +477,19 @@ class _Projection:
         They are in order.
         """
         targets, found = self._targets, []
-        allowed = [
-            t
-            for t in range(1, len(targets))
-            if targets[t].word != targets[t - 1].word
-            or max(targets[t].end - targets[t].start, targets[t - 1].end - targets[t - 1].start) < 3
-        ]
         last = 0
         for place in places:
             end = bisect_left(self._sources, place, key=lambda piece: piece.start)
             share = end / max(1, len(self._sources)) * len(targets)
-            # A piece is on the wrong side of a boundary if most of it comes from the other.
-            sides = [
-                sum(w if s < end else -w for s, w in links.items()) for links in self._aligned.links
-            ]
-            wrong = [sum(max(0, side) for side in sides)]
-            for side in sides:
-                wrong.append(wrong[-1] - side)
-            t = min(
-                (t for t in allowed if t > last),
-                key=lambda t: (round(wrong[t], 6), abs(t - share)),
-                default=len(targets),
-            )
+            near = max(last + 1, round(share))
+            candidates: list[tuple[float, float, int]] = []
+            wrong = 0.0
+            for t in range(max(last + 1, near - _REACH), min(len(targets), near + _REACH)):
+                if self._may_divide(t):
+                    candidates.append((round(wrong, 6), abs(t - share), t))
+                # A piece is on the wrong side of a boundary if most of it comes from the other.
+                wrong -= sum(w if s < end else -w for s, w in self._aligned.links[t].items())
+            t = min(candidates)[2] if candidates else len(targets)
             last = t
             if t == len(targets):
                 found.append(len(self._target))
@@ -505,6 +502,12 @@ class _Projection:
             )
             found.append(targets[t - 1].end + inside)
         return found
+
+    def _may_divide(self, t: int) -> bool:
+        """Return whether a line may begin with a target piece; words are not divided."""
+        piece, before = self._targets[t], self._targets[t - 1]
+        size = max(piece.end - piece.start, before.end - before.start)
+        return piece.word != before.word or size < 3
 
 
 def _is_hangul(text: str) -> bool:

@@ -177,7 +177,8 @@ class Paragraph:
             nodes.append(group)
         elif name == "s":
             count = child.get(f"{{{_TEXT}}}c") or "1"
-            nodes.append(Text("\0" * (min(int(count), 1000) if count.isdecimal() else 1), styles))
+            few = count.isdecimal() and len(count) < 3
+            nodes.append(Text("\0" * int(count), styles) if few else Object(child, TAB))
         elif name == "tab":
             nodes.append(Object(child, TAB))
         elif name == "line-break":

@@ -6,11 +6,12 @@ All other parts are copied, in the same order. XML is read without entities and 
 from __future__ import annotations
 
 import io
+import shutil
 import struct
 import zipfile
 import zlib
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from dragoman.errors import ConfigError, DataError
 from dragoman.inference.documents.document import DocumentTooLargeError
@@ -23,6 +24,15 @@ except ImportError:  # said when a document is opened
 
 Element = Any
 """An element of lxml's trees."""
+_MAX_RATIO: Final = 100
+"""The parts that are read are together at most this many times as large as the file,"""
+_ALWAYS_READ: Final = 4 << 20
+"""or have this many bytes."""
+_DAMAGE: Final = (
+    zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, ValueError, RuntimeError,
+    IndexError,
+)  # fmt: skip
+"""What reading a broken archive raises."""
 
 
 class ZipPackage:
@@ -53,27 +63,32 @@ class ZipPackage:
             raise DocumentTooLargeError(f"the file unpacks to more than {max_bytes} bytes")
         if any(entry.flag_bits & 1 for entry in entries):
             raise DataError("the file is protected by a password; remove it and try again")
+        for entry in entries:
+            if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                raise DataError(
+                    f"{entry.filename} in the file cannot be read: "
+                    "it is compressed in an unknown way"
+                )
         self._entries = {entry.filename: entry for entry in entries}
+        self._sizes: dict[str, int] = {}
         self.names = list(self._entries)
         """These are the names of the parts, in the order of the archive."""
 
     def read(self, name: str) -> bytes:
-        """Return a part of the archive."""
+        """Return a part of the archive; what is read together is bounded by the file's size."""
         entry = self._entries.get(name)
         if entry is None:
             raise DataError(f"the file is not {self._kind}: it has no {name}")
-        try:
-            return self._archive.read(entry)
-        except (
-            zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, ValueError,
-            NotImplementedError, RuntimeError, IndexError,
-        ) as error:  # fmt: skip
-            reason = (
-                "it is compressed in an unknown way"
-                if isinstance(error, NotImplementedError)
-                else "it is damaged"
+        self._sizes[name] = entry.file_size
+        if sum(self._sizes.values()) > max(_ALWAYS_READ, _MAX_RATIO * len(self._content)):
+            raise DocumentTooLargeError(
+                f"the texts of the file unpack to more than {_MAX_RATIO} times its size"
             )
-            raise DataError(f"{name} in the file cannot be read: {reason}") from None
+        try:
+            with self._archive.open(entry) as part:
+                return part.read(entry.file_size + 1)  # never more, whatever is there
+        except _DAMAGE:
+            raise DataError(f"{name} in the file cannot be read: it is damaged") from None
 
     def read_xml(self, name: str) -> Element:
         """Return the root of a part that is XML."""
@@ -90,11 +105,15 @@ class ZipPackage:
                 copy.external_attr = entry.external_attr
                 copy.create_system = entry.create_system
                 copy.comment = entry.comment
-                content = changed[name] if name in changed else self.read(name)
+                if name in changed:
+                    archive.writestr(copy, changed[name])
+                    continue
+                copy.file_size = entry.file_size
                 try:
-                    archive.writestr(copy, content)
-                except (ValueError, NotImplementedError, RuntimeError, struct.error):
-                    raise DataError(f"{name} in the file cannot be written again") from None
+                    with self._archive.open(entry) as part, archive.open(copy, "w") as target:
+                        shutil.copyfileobj(part, target)
+                except _DAMAGE:
+                    raise DataError(f"{name} in the file cannot be read: it is damaged") from None
         return out.getvalue()
 
 
