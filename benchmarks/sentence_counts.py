@@ -2,8 +2,8 @@
 
     python benchmarks/sentence_counts.py MODEL news.en manual.en speeches.en --paragraphs 40
 
-Each file is a kind of text, one sentence a line. Paragraphs of 2 to 7 lines are translated, and their
-sentences counted by Dragoman's own splitter.
+Each file is a kind of text, one sentence a line. Paragraphs of 2 to 7 lines are translated, and
+their sentences counted by Dragoman's own splitter.
 """
 
 from __future__ import annotations
