@@ -56,7 +56,8 @@ def test_a_length_penalty_of_0_ranks_by_probability(reverser: Translator) -> Non
 def test_lines_that_do_not_belong_together_or_are_no_sentences_are_refused(
     reverser: Translator,
 ) -> None:
-    with pytest.raises(DataError, match="there are 2 source but 1 target lines; they must correspond"):
+    message = "there are 2 source but 1 target lines; they must correspond"
+    with pytest.raises(DataError, match=message):
         reverser.score(["a", "b"], ["a"])
     with pytest.raises(DataError, match=r"line 2 has [\d,]+ pieces, more than a batch holds"):
         reverser.score(["a", "red cat " * 9000], ["a", "b"])
