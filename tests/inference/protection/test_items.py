@@ -83,6 +83,18 @@ from dragoman.inference.protection.items import Carriage, Item, find_items, find
             "product",
             ["RTX-4090", "A4-B12x", "0x1F", "XK-123/B", "RTX-4090"],
         ),
+        ("$E = mc^2$ and \\frac{a}{b}, $5 = $6", "code", ["$E = mc^2$", "\\frac{a}{b}"]),
+        ("git@a.org:me/it.git, me@a.org: no/yes", "url", ["git@a.org:me/it.git"]),
+        ("%{name}, %a.b%, One.\\nTwo", "placeholder", ["%{name}", "%a.b%", "\\n"]),
+        ("#1234, #A-100-B, #5", "hashtag", ["#1234", "#A-100-B"]),
+        ("sk-live_51H8xYzAbCdEfGhIj0", "hash", ["sk-live_51H8xYzAbCdEfGhIj0"]),
+        (
+            "978-3-16-148410-0, 02-312-3456, 3-2-1",
+            "phone",
+            ["978-3-16-148410-0", "02-312-3456"],
+        ),
+        ("2.14.0-rc.1+build.5", "version", ["2.14.0-rc.1+build.5"]),
+        ("C++ or C#, not A or B+", "product", ["C++", "C#"]),
     ],
 )
 def test_items_are_found(text: str, kind: str, found: list[str]) -> None:
@@ -100,6 +112,7 @@ def test_items_are_found(text: str, kind: str, found: list[str]) -> None:
         "die 1980er, 25jährige, 20-jährige, 3. Mai, Nr. 5, USB-C",
         "He said: no. Really? Yes! (Maybe.) Dr.Müller",
         "Richtlinie 95/2/EG",
+        "the well-known-2020-and-later-things cost $5, that $6, note+",
     ],
 )
 def test_ordinary_text_has_none(text: str) -> None:

@@ -72,6 +72,21 @@ def test_words_come_back_without_an_alignment(source: str, target: str, result: 
     assert restored(source, target, []) == result
 
 
+@pytest.mark.parametrize(
+    ("source", "at", "touches", "target", "result"),
+    [
+        ("a ABC.", 2, (False, True), "A ABC.", "A ∑ABC."),
+        ("ABC b", 3, (True, False), "ABC B", "ABC∑ B"),
+        ("a (b", 2, (False, True), "A (B", "A ∑(B"),
+    ],
+)
+def test_a_mark_still_touches_what_it_touched(
+    source: str, at: int, touches: tuple[bool, bool], target: str, result: str
+) -> None:
+    mark = CutItem("∑", at, touches, "mark")
+    assert apply_edits(target, place_items(source, target, [mark], STRAIGHT[:2])) == result
+
+
 def test_all_that_goes_to_one_place_stays_in_order() -> None:
     assert restored("{0} {1} <br/> a", "", []) == "{0} {1} <br/>"
     assert restored("a {0} {1}", "A", []) == "A {0} {1}"

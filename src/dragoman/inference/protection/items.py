@@ -81,12 +81,20 @@ _FLAGS: Final = r"[-+0\#]*\d*(?:\.\d+)?"
 _NAME: Final = r"[\w.+@%-]"
 
 _PATTERNS: Final = {
-    "code": (r"```(?:[^`]|`(?!``))+```", r"``(?:[^`]|`(?!`))+``", r"`(?! ?`)[^`\n]+`"),
+    "code": (
+        r"```(?:[^`]|`(?!``))+```",
+        r"``(?:[^`]|`(?!`))+``",
+        r"`(?! ?`)[^`\n]+`",
+        # formulas of LaTeX
+        r"\$(?! )[^$\n]{0,100}[\\^_=][^$\n]{0,100}(?<! )\$(?!\d)",
+        r"\\[A-Za-z]{2,30}(?:\{[^{}\n]{0,80}\})+",
+    ),
     "tag": (r"</?[A-Za-z][\w:.-]*(?:\s[^<>]*)?/?>", r"</?\d+/?>", r"<!--.{0,1000}?-->"),
     "entity": (r"&(?:[A-Za-z][A-Za-z0-9]{1,30}|\#\d{1,7}|\#[xX][0-9A-Fa-f]{1,6});",),
     "url": (
         rf"(?:(?<![A-Za-z])(?:https?|ftps?|sftp|file|ssh|git|wss?|s3|data)://|(?<!\w)www\.)"
         rf"(?:{_URL_CHARACTER}|(?<=[/=_])[{_ASIAN}]+)*{_URL_END}/?",
+        r"(?<![\w.+-])\w[\w.-]*@\w[\w.-]*:[\w.~-]*/[\w./~-]*\w",  # git@host:name/repository
         r"(?<![\w@.-])(?:mailto|tel|doi|urn):[\w.:+@/%-]+[\w/]",
         rf"(?<![\w@.-])(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+(?:{_TOP_LEVEL})"
         rf"(?:/{_URL_CHARACTER}*[\w/])?(?![\w@-]|\.\w)",
@@ -96,7 +104,7 @@ _PATTERNS: Final = {
         r"\{\{[^{}\n]{1,80}\}\}",
         r"\{%[^{}\n]{1,80}%\}",
         r"<%[^<>\n]{1,80}%>",
-        r"[$\#@]\{[^{}\n]{1,80}\}",
+        r"[$\#@%]\{[^{}\n]{1,80}\}",
         r"\[\[[^\[\]\n]{1,80}\]\]",
         # ICU's messages, with messages in them
         r"\{\s*\w+\s*,\s*(?:plural|select|selectordinal|number|date|time|choice)\b"
@@ -106,7 +114,8 @@ _PATTERNS: Final = {
         rf"%\d+\${_FLAGS}[sdfiuxXc@]",
         r"%%",
         rf"(?<![\w%])%{_FLAGS}(?:l{{0,2}}[sdfiuxXcge]|@)(?![A-Za-z])",
-        r"(?<!\w)%[A-Za-z_]\w*%",
+        r"(?<!\w)%[A-Za-z_][\w.]*%",
+        r"\\[nrt](?=[A-Z\s\\]|$)",  # line ends and tabs as programs spell them
         r"(?<![\w$])\$[A-Za-z_]\w*",
         r"(?<![\w:/]):[a-z_]{2}[\w+-]*:?(?![\w/])",
         r"(?<!\w)__\w+__(?!\w)",
@@ -121,11 +130,16 @@ _PATTERNS: Final = {
         r"(?<![\w-])--[a-z][\w-]+(?:=[^\s,;]+)?",
     ),
     "name": (r"(?<![\w@./])@[^\W\d]\w*(?:[.-]\w+)*",),
-    "hashtag": (r"(?<![\w&\#/])\#\w*[^\W\d_]\w*",),
+    "hashtag": (
+        r"(?<![\w&\#/])\#(?:\d{2,}|[A-Z0-9]+(?:-[A-Z]*\d[A-Z0-9]*)+(?:-[A-Z]{1,3})*)(?!\w)",
+        r"(?<![\w&\#/])\#\w*[^\W\d_]\w*",
+    ),
     "iban": (r"(?<!\w)[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,4})?(?!\w)",),
     "hash": (
         r"(?<![\w-])[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}(?![\w-])",
         r"(?<!\w)(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,128}(?!\w)",
+        # keys and tokens: long, and digits between letters
+        r"(?<![\w.-])(?=[\w-]{0,60}[A-Za-z]\d+[A-Za-z])[A-Za-z0-9_-]{20,}+(?:\.[A-Za-z0-9_-]+)*(?!\w)",
     ),
     "address": (
         r"(?<![\w.])\d{1,3}(?:\.\d{1,3}){3}(?:/\d{1,2}|:\d{1,5})?(?!\w|\.\d)",
@@ -140,7 +154,8 @@ _PATTERNS: Final = {
         r"(?<![\w+])\+\d{1,3}[ ./-]?(?:\(\d{1,5}\) ?)?\d[\d ./-]{4,18}\d(?!\w)",
         r"(?<!\w)\(0\d{1,5}\) ?\d{2,}(?:[ /-]\d{2,}){0,4}(?!\w)",
         r"(?<![\w.,-])0\d{2,5} ?[/-] ?\d{3,}(?:[ -]\d{2,}){0,4}(?!\w)",
-        r"(?<![\w.,-])(?:\(\d{3}\) ?|\d{3}-)\d{3}-\d{4}(?![\w-])",
+        r"(?<![\w.,-])(?:\(\d{3}\) ?|\d{3}-|0\d-)\d{3,4}-\d{4}(?![\w-])",
+        r"(?<![\w.,-])\d+(?:-\d+){3,}(?:-[\dX])?(?![\w-])",  # the number of a book and its like
     ),
     "reference": (r"(?<![\w.])\d+(?:\.\d+)*[a-z]?(?:\([a-zA-Z0-9]{1,4}\))+(?!\w)",),
     "letters": (
@@ -155,10 +170,12 @@ _PATTERNS: Final = {
         # neither thousands nor a date
         r"(?<![\w.,:/-])(?!\d{1,3}(?:\.\d{3})+(?![\d.]))"
         r"(?!\d{1,2}\.\d{1,2}\.(?:\d{2}){1,2}(?![\d.]))"
-        r"\d+\.\d+\.\d+(?:\.\d+)*(?:(?:-?(?:alpha|beta|rc|dev)|[ab])\.?\d*)?(?![\w%])",
+        r"\d+\.\d+\.\d+(?:\.\d+)*(?:(?:-?(?:alpha|beta|rc|dev)|[ab])\.?\d*)?(?![\w%])"
+        r"(?:\+\w[\w.]*\w)?",
     ),
     "product": (
         r"(?<![\w.-])0x[0-9A-Fa-f]+(?!\w)",
+        r"(?<!\w)[A-Z](?:\#|\+\+)(?![\w\#+])",  # C#, C++
         r"(?<![\w-])(?=[A-Z0-9]*[A-Z])(?=[A-Za-z/-]*\d)[A-Z0-9][A-Za-z0-9]*"
         r"(?:[-/](?:[A-Za-z]*\d[A-Za-z0-9]*|[A-Z]{1,3}(?![A-Za-z])))*(?<![a-z]{3})(?!\w)",
     ),
@@ -168,7 +185,7 @@ _PATTERNS: Final = {
 _ITEMS: Final = re.compile("|".join(f"(?P<{k}>{'|'.join(p)})" for k, p in _PATTERNS.items()))
 _TRIGGER: Final = re.compile(
     r"[@/\\{}%<&`#$\[_]|\d[-:.]\d|[A-Za-z]-?\d|\d[A-Fa-fA-Z]|\+\d|\(\d|--\w|:[a-z]|[a-z0-9]\.[a-z]"
-    r"|\d \d|([A-Za-z])\1{2}|[A-Za-z]{50}|\d[a-z]?\("
+    r"|\d \d|[A-Z]\+\+|([A-Za-z])\1{2}|[A-Za-z]{50}|\d[a-z]?\("
 )
 """No item begins before the word with the first of these."""
 _LEAST_IBAN_DIGITS: Final = 10
@@ -193,7 +210,12 @@ def find_items(text: str) -> list[Item]:
     found = []
     for match in _ITEMS.finditer(text, text.rfind(" ", 0, trigger.start() + 1) + 1):
         kind, whole, end = match.lastgroup or "", match.group(), match.end()
-        if kind == "product" and not _CODE.search(whole) and whole[:2] != "0x":
+        if (
+            kind == "product"
+            and whole[-1].isalnum()
+            and not _CODE.search(whole)
+            and whole[:2] != "0x"
+        ):
             continue
         if kind == "iban" and sum(map(str.isdigit, whole)) < _LEAST_IBAN_DIGITS:
             continue

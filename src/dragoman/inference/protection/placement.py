@@ -178,12 +178,18 @@ class _Placement:
         text = item.text
         between = [c for c in (before, after) if c.strip()]
         spaced = not (between and all(map(has_no_spaces, between)))
+        # A mark still touches what it touched; a word does not grow together with another.
+        apart = item.kind != "mark"
         left = (
             before.strip()
             and before not in _OPENING
-            and (not item.touches[0] or (is_word(before) and not self._in_word(item)))
+            and (not item.touches[0] or (apart and is_word(before) and not self._in_word(item)))
         )
-        right = after.strip() and after not in _CLOSING and (not item.touches[1] or is_word(after))
+        right = (
+            after.strip()
+            and after not in _CLOSING
+            and (not item.touches[1] or (apart and is_word(after)))
+        )
         if left and spaced:
             text = f" {text}"
         if right and spaced:
@@ -204,7 +210,7 @@ class _Placement:
         if item.at <= self.first_letter:
             return 0
         previous = bisect_left(self.starts, item.at) - 1
-        behind = item.kind == "emoji" or (after.strip() and not is_word(after))
+        behind = item.kind == "emoji" or (after.strip() and after in _CLOSING)
         if behind or previous + 1 >= len(self.starts) or self._in_word(item):
             earlier = bisect_right(self.known, max(0, previous)) - 1
             token = max(self.aligned[self.known[max(0, earlier)]])

@@ -185,7 +185,8 @@ class UnknownCharacters:
         if category == "Cf" or "\ufe00" <= character <= "\ufe0f":
             return ""
         forms = [normalize(character, "plain")]
-        if category[0] == "L" or "\uff01" <= character <= "\uff5e":
+        raised = unicodedata.decomposition(character).startswith(("<super>", "<sub>"))
+        if (category[0] == "L" or "\uff01" <= character <= "\uff5e") and not raised:
             forms.append(unicodedata.normalize("NFKC", character))
         for form in forms:
             if form and form != character and all(map(self._encodes, form)):
