@@ -23,6 +23,8 @@ LONGEST_TITLE: Final = 6
 """A text of at most so many words that ends without a mark is taken for a title."""
 
 CountPieces = Callable[[Sequence[str]], list[int]]
+_CLOSING: Final = "\"'”’“»)]"
+_PAUSES: Final = " ,;:–—-"
 _WORD: Final = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 
 
@@ -110,11 +112,19 @@ def _begin_and_end_like(source: str, text: str) -> str:
     first = text.split(" ", 1)[0]
     if source[:1].isupper() and first.islower() and first.isalpha():
         text = text[:1].upper() + text[1:]
-    mark = source[-1:]
+    said, core = source.rstrip(_CLOSING), text.rstrip(_CLOSING)
+    mark, last = said[-1:], core[-1:]
     ends = mark in ("!", "?") or (mark == "." and " " in source)  # not one abbreviation
-    if ends and text[-1:].isalnum() and not has_no_spaces(text[-1]):
-        text += mark
-    return text
+    if not ends or not _may_end(last):
+        return text
+    core = core.rstrip(_PAUSES) or core
+    closing = text[len(text.rstrip(_CLOSING)) :]
+    return core + mark + closing if said != source else core + closing + mark
+
+
+def _may_end(last: str) -> bool:
+    """Return whether a mark can follow a character: a letter, a digit, or the mark of a pause."""
+    return (last.isalnum() and not has_no_spaces(last)) or (last != "" and last in _PAUSES)
 
 
 def _change_text(found: Translation, change: Callable[[str], str]) -> Translation:
