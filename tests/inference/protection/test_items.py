@@ -52,6 +52,7 @@ from dragoman.inference.protection.items import Carriage, Item, find_items, find
         ),
         ("<0>here</0> 3 < 4 > 2", "tag", ["<0>", "</0>"]),
         ("Tom &amp; Jerry&nbsp;&#8212; AT&T;", "entity", ["&amp;", "&nbsp;", "&#8212;"]),
+        ("See Section 12.9 and Fig. 3.1; 4.5 kg", "reference", ["12.9", "3.1"]),
         ("Use `git commit -m` or ``a`b``", "code", ["`git commit -m`", "``a`b``"]),
         ("@maria and a@b, #Berlin, #1", "name", ["@maria"]),
         ("#Berlin, #1, a#b", "hashtag", ["#Berlin"]),

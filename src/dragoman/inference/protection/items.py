@@ -80,6 +80,19 @@ _TIME: Final = rf"\d{{1,2}}:\d{{2}}:\d{{2}}(?:[.,]\d{{1,6}})?{_ZONE}"
 _FLAGS: Final = r"[-+0\#]*\d*(?:\.\d+)?"
 _NAME: Final = r"[\w.+@%-]"
 
+_NUMBERED: Final = "(?:{})".format(
+    "|".join(
+        f"(?<={word} )"
+        for name in (
+            *("section", "chapter", "figure", "table", "version", "step", "appendix"),
+            *("abschnitt", "kapitel", "abbildung", "tabelle", "punkt", "anhang"),
+        )
+        for word in (name, name.capitalize())
+    )
+    + "|(?<=Fig. )|(?<=Abb. )|(?<=Tab. )|(?<=§ )"
+)
+"""After these words 12.9 is no decimal number."""
+
 _PATTERNS: Final = {
     "code": (
         r"```(?:[^`]|`(?!``))+```",
@@ -157,7 +170,10 @@ _PATTERNS: Final = {
         r"(?<![\w.,-])(?:\(\d{3}\) ?|\d{3}-|0\d-)\d{3,4}-\d{4}(?![\w-])",
         r"(?<![\w.,-])\d+(?:-\d+){3,}(?:-[\dX])?(?![\w-])",  # the number of a book and its like
     ),
-    "reference": (r"(?<![\w.])\d+(?:\.\d+)*[a-z]?(?:\([a-zA-Z0-9]{1,4}\))+(?!\w)",),
+    "reference": (
+        r"(?<![\w.])\d+(?:\.\d+)*[a-z]?(?:\([a-zA-Z0-9]{1,4}\))+(?!\w)",
+        rf"{_NUMBERED}\d+(?:\.\d+)+(?![\w%])",
+    ),
     "letters": (
         # no word of any language, and too much for a model
         r"(?<!\w)[A-Za-z]{50,}(?!\w)",
