@@ -257,8 +257,8 @@ def test_a_sentence_longer_than_any_seen_is_parsed_with_a_warning(
     _, found = parser.parse([["The"] * 60, ["The"] * 61], beam=1)
     assert len(everything(found)[0].words) == 61
     assert warnings == [
-        "1 of 2 sentences have more than 60 pieces, longer than any the model has learned from; "
-        "their trees may be poor"
+        "1 sentence of more than 60 pieces, longer than any the model has learned from; "
+        "the trees may be poor"
     ]
 
 

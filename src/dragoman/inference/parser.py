@@ -12,6 +12,7 @@ from typing import Any
 from dragoman.errors import DataError, ModelError
 from dragoman.inference.engine import Engine
 from dragoman.inference.loading import Precision, Predictor, load_for_inference
+from dragoman.messages import counted
 from dragoman.model_directory import LoadedModel
 from dragoman.search import Hypothesis, SearchOptions
 from dragoman.trees.bracketing import write_tree
@@ -171,8 +172,8 @@ class Parser(Predictor):
         limit = self.config.data.max_length
         if count := sum(len(ids) > limit for ids in sentences):
             self.warn(
-                f"{count} of {len(sentences)} sentences have more than {limit} pieces, longer than "
-                "any the model has learned from; their trees may be poor"
+                f"{counted(count, 'sentence')} of more than {limit} pieces, longer than any the "
+                "model has learned from; the trees may be poor"
             )
 
 

@@ -28,6 +28,7 @@ from dragoman.bench.training.timing import (
 from dragoman.config import Config
 from dragoman.data.batching.batches import Batch
 from dragoman.errors import first_line
+from dragoman.messages import counted
 from dragoman.system.malloc import keep_freed_memory
 from dragoman.training.distributed.ranks import describe_device, pick_device
 from dragoman.training.precision import deterministic_algorithms, uses_bf16
@@ -82,7 +83,9 @@ def _measure(
     pairs = SyntheticPairs.for_config(config)
     batches = packed_batches(config, pairs, steps or plan.steps)
     training = DragomanTraining(config, batches, device)
-    print_message(f"timing dragoman: {plan.rounds} rounds of {training.steps} steps")
+    print_message(
+        f"timing dragoman: {counted(plan.rounds, 'round')} of {counted(training.steps, 'step')}"
+    )
     warm_up_steps = warm_up_until_steady(training, device, plan.warm_up)
     [timed] = time_in_turns([training], device, plan.rounds)
     peak_memory = torch.cuda.max_memory_allocated(device) if gpu else None

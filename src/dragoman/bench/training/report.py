@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dragoman.bench.training.profile import GAPS, KernelClass
+from dragoman.messages import counted
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -81,7 +82,8 @@ class Report:
         yield f"preset: {self.preset}, {self.parameters / 1e6:.2f}M parameters"
         yield (
             f"speed: {self.target_tokens_per_second:,.0f} target tokens/s "
-            f"(median of {self.rounds} rounds of {self.steps} steps, spread {self.spread:.1%})"
+            f"(median of {counted(self.rounds, 'round')} of {counted(self.steps, 'step')}, "
+            f"spread {self.spread:.1%})"
         )
         slices = f" in {self.slices} slices" if self.slices > 1 else ""
         yield (

@@ -22,6 +22,7 @@ from dragoman.bench.translation.systems import (
     size_on_disk,
 )
 from dragoman.bench.translation.worker_client import Worker, WorkerError
+from dragoman.messages import counted
 
 LOAD_REPEATS: Final = 3
 """How often a system is loaded in a new process."""
@@ -79,15 +80,15 @@ def measure(
                 one.attempt(lambda one, last=number == LOAD_REPEATS - 1: one.load(keep=last))  # type: ignore[misc]
         usage = CpuUsage()
         for beam in task.beams:
-            count, how = f"{len(task.sentences):,} sentences", describe_beam(beam)
-            print_message(f"{task.rounds} rounds of {count}, {how}, in turn")
+            count, how = counted(len(task.sentences), "sentence"), describe_beam(beam)
+            print_message(f"{counted(task.rounds, 'round')} of {count}, {how}, in turn")
             warm_up = partial(SystemBenchmark.warm_up, beam=beam)
             run_round = partial(SystemBenchmark.run_round, beam=beam)
             _run_rounds(task.rounds, benchmarks, usage, warm_up, run_round)
         texts = sample_evenly(task.sentences, task.single_sentences)
         for beam in task.beams if texts else ():
-            count, how = f"{len(texts)} sentences one by one", describe_beam(beam)
-            print_message(f"{task.rounds} rounds of {count}, {how}, in turn")
+            count, how = f"{counted(len(texts), 'sentence')} one by one", describe_beam(beam)
+            print_message(f"{counted(task.rounds, 'round')} of {count}, {how}, in turn")
             warm_up = partial(SystemBenchmark.warm_up_single, beam=beam)
             run_round = partial(SystemBenchmark.run_single_round, texts=texts)
             _run_rounds(task.rounds, benchmarks, usage, warm_up, run_round)

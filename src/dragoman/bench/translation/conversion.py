@@ -21,6 +21,7 @@ from dragoman.evaluation.metrics import bleu
 from dragoman.inference.cpu import INT8_FILE, why_no_cpu_engine, write_int8_file
 from dragoman.inference.cpu.shortlist import SHORTLIST_FILE, read_shortlist
 from dragoman.interop.export import PACKAGES, export
+from dragoman.messages import counted
 from dragoman.model_directory import LoadedModel, load_model
 from dragoman.system.atomic_files import atomic_directory, atomic_write
 
@@ -36,7 +37,7 @@ class BenchmarkText:
         answers = list(open_text(reference)) if reference is not None else None
         if answers is not None and len(answers) != len(lines):
             raise DataError(
-                f"{source} has {len(lines)} lines and {reference} {len(answers)}; "
+                f"{source} has {counted(len(lines), 'line')} and {reference} has {len(answers):,}; "
                 "they must correspond line by line"
             )
         limit = loaded.config.data.max_length

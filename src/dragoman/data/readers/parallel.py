@@ -254,8 +254,8 @@ class ParallelFiles(Corpus):
     def _unequal(self, shorter: int, rest: int, *, longer_source: bool) -> DataError:
         counts = (shorter + rest, shorter) if longer_source else (shorter, shorter + rest)
         return UnequalLinesError(
-            f"{self.source} has {counts[0]} lines and {self.target} has {counts[1]}; they must be "
-            "aligned line by line: dragoman doctor finds where they diverge",
+            f"{self.source} has {counted(counts[0], 'line')} and {self.target} has {counts[1]:,}; "
+            "they must be aligned line by line: dragoman doctor finds where they diverge",
             difference=counts[1] - counts[0],
         )
 
