@@ -258,6 +258,7 @@ def test_mdx_keeps_imports_components_and_expressions() -> None:
     shouted = shout("mdx", text)
     assert "{user.name}" in shouted
     assert 'import X from "y"' in shouted
+    assert shout("mdx", "See <X of={1}>it</X> {user.name}") == "sEE <X of={1}>IT</X> {user.name}"
 
 
 @given(st.text("ab *_`[]()!<>\\&~|#-+.1\n", max_size=60))

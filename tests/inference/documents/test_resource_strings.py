@@ -7,7 +7,7 @@ import pytest
 from dragoman.errors import DataError
 from dragoman.inference.documents.document import Unit
 
-from .filling import copy, fill_with, read, shout, texts
+from .filling import copy, fill_with, read, shout, swap_case, texts
 
 PROPERTIES = """# a comment = no
 ! another
@@ -93,6 +93,22 @@ def test_android_strings_are_found_and_escaped() -> None:
     filled = fill_with(read("xml", ANDROID), lambda text: f"?{text}?")
     assert ">\\?One two?<" in filled
     assert "@string/other" in shouted
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "shouted"),
+    [
+        ('"  a day "', "a day", '"  A DAY "'),
+        ('say "it" now', "say it now", 'SAY "IT" NOW'),
+        (r"one\n\ntwo", "one\ntwo", r"ONE\n\nTWO"),
+        (r"a\\b \u0041\"c\"", 'a\\b A"c"', r"A\\B a\"C\""),
+    ],
+)
+def test_quotes_and_line_breaks_of_android_stay(value: str, unit: str, shouted: str) -> None:
+    text = f'<resources><string name="a">{value}</string></resources>'
+    document = read("xml", text)
+    assert document.units[0].text == unit
+    assert fill_with(document, swap_case) == text.replace(value, shouted)
 
 
 @pytest.mark.parametrize(

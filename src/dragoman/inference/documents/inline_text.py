@@ -196,10 +196,14 @@ class InlineText:
         done = 0
         for match in _PLACEHOLDER.finditer(text):
             if (word := self._words.get(int(match[1]))) is not None:
-                yield escape(text[done : match.start()])
+                yield self._write_lines(text[done : match.start()], escape)
                 yield word
                 done = match.end()
-        yield escape(text[done:])
+        yield self._write_lines(text[done:], escape)
+
+    def _write_lines(self, text: str, escape: Callable[[str], str]) -> str:
+        """Return escaped text; line breaks that are to be replaced are not escaped."""
+        return "\n".join(map(escape, text.split("\n"))) if self._breaks else escape(text)
 
 
 def _join(tokens: Iterable[Token], escape: Callable[[str], str]) -> str:

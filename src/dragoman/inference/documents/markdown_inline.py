@@ -44,7 +44,9 @@ _PATTERNS: Final = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
-_EXPRESSION: Final = re.compile(r"\{[^{}]*\}")
+_PATTERNS_OF_MDX: Final = re.compile(
+    rf"{_PATTERNS.pattern} | (?P<expression>\{{[^{{}}]*\}})", re.VERBOSE | re.DOTALL
+)
 _DESTINATION: Final = re.compile(
     r"""\(\s*(?:<[^<>\n]*>|(?:[^\s()\\]|\\.|\((?:[^\s()\\]|\\.|\([^\s()]*\))*\))*)"""
     r"""(?:\s+(?P<quote>["'(])(?P<title>(?:[^"'()\\]|\\.|(?!(?P=quote))["'])*)["')])?\s*\)"""
@@ -131,12 +133,8 @@ class MarkdownText:
             if end > done:
                 parts.append(Token(Kind.TEXT, raw[done:end]))
 
-        while match := _PATTERNS.search(raw, at):
-            if self._expressions and (brace := _EXPRESSION.search(raw, at, match.end())):
-                add_text(brace.start())
-                parts.append(Token(Kind.WORD, brace.group().replace(" ", "\ue010")))
-                at = done = brace.end()
-                continue
+        patterns = _PATTERNS_OF_MDX if self._expressions else _PATTERNS
+        while match := patterns.search(raw, at):
             group, start, end = match.lastgroup, match.start(), match.end()
             found: list[Token | _Run] | None = None
             if group == "escape":
@@ -147,7 +145,7 @@ class MarkdownText:
                 if (closing := code.find_end(start)) >= 0:
                     end = closing
                     found = [_markup(Kind.WORD, raw[start:end])]
-            elif group == "word":
+            elif group in ("word", "expression"):
                 found = [_markup(Kind.WORD, match.group())]
             elif group in ("empty", "comment"):
                 found = [_markup(Kind.EMPTY, match.group())]

@@ -179,6 +179,8 @@ def _read_apple_escape(match: re.Match[str]) -> str:
 # --- Android ---
 
 _ANDROID_ESCAPE: Final = re.compile(r"\\u([0-9A-Fa-f]{4})|\\(.)", re.DOTALL)
+_ANDROID_PART: Final = re.compile(r'"|(?:\\n)+|(?:<[^<>]*>|[^"\\]|\\(?!n).)+|\\', re.DOTALL)
+"""A string is made of quotes, line breaks, and text with escapes and tags."""
 
 
 class AndroidStringsDocument(Document):
@@ -219,21 +221,17 @@ class AndroidStringsDocument(Document):
 
     def _text_tokens(self, raw: str) -> Iterator[Token]:
         text = re.sub(r"\s*\n\s*", " ", read_text(raw))
-        text = _ANDROID_ESCAPE.sub(
-            lambda one: (
-                chr(int(one[1], 16)) if one[1] else {"n": "\n", "t": "\t"}.get(one[2], one[2])
-            ),
-            text,
-        )
-        for place, line in enumerate(re.split(r"(\n+)", text)):
-            if place % 2:
-                yield Token(Kind.BREAK, line.replace("\n", "\\n"))
-                continue
-            for token in message_tokens(line):
-                if token.kind is Kind.TEXT:
-                    yield token
-                else:
-                    yield token._replace(raw=_write_android(token.raw))
+        for part in _ANDROID_PART.findall(text):
+            if part == '"':  # it keeps the spaces between it and the next, and is not shown
+                yield Token(Kind.EMPTY, part)
+            elif re.match(r"\\n", part):
+                yield Token(Kind.BREAK, part)
+            else:
+                for token in message_tokens(_ANDROID_ESCAPE.sub(_read_android_escape, part)):
+                    if token.kind is Kind.TEXT:
+                        yield token
+                    else:
+                        yield token._replace(raw=_write_android(token.raw))
 
     def fill(self, translations: Sequence[Unit]) -> bytes:
         """Return the file with a translation in place of each string."""
@@ -258,6 +256,10 @@ def _find_strings(element: Element) -> Iterator[Element]:
         return
     for child in element.children:
         yield from _find_strings(child)
+
+
+def _read_android_escape(match: re.Match[str]) -> str:
+    return chr(int(match[1], 16)) if match[1] else {"t": "\t"}.get(match[2], match[2])
 
 
 def _write_android(text: str) -> str:
