@@ -139,23 +139,33 @@ def read_number(text: str, code: str | None) -> list[NumberReading]:
 _SCALES: Final = {
     word: power
     for power, several in {
-        1: "십 十",
-        2: "hundred hundert 백 百",
-        3: "thousand tausend tsd mille mila mil duizend 천 千",
-        4: "만 万 萬",
-        5: "십만 lakh",
+        2: "hundred hundert",
+        3: "thousand tausend tsd mille mila mil duizend",
+        5: "lakh",
         6: "million millions millionen mio mill mn millón millones milione milioni milhão milhões "
-        "miljoen 백만 百万",
-        7: "천만 千万 crore",
-        8: "억 億 亿",
+        "miljoen",
+        7: "crore",
         9: "milliarde milliarden mrd milliard milliards md miliardi miljard bn",
-        12: "trillion trillions billionen 조 兆",
+        12: "trillion trillions billionen",
     }.items()
     for word in several.split()
 }
 _ABBREVIATED: Final = frozenset({"mio", "mrd", "tsd", "mill"})
 _BILLION: Final = frozenset({"billion", "billions"})
-_ASIAN: Final = "천만|백만|십만|만|억|조|천|백|千万|百万|万|萬|億|亿|兆|千|百"
+_ASIAN_POWERS: Final = {
+    character: power
+    for power, several in {
+        1: "십十",
+        2: "백百",
+        3: "천千",
+        4: "만万萬",
+        8: "억億亿",
+        12: "조兆",
+    }.items()
+    for character in several
+}
+"""The first three may stand before one of the others: 천만, 千億."""
+_ASIAN: Final = "[십백천十百千]?[만억조万萬億亿兆]|[백천百千]"
 _SCALE: Final = re.compile(rf"[\s\u00a0\u202f-]?(?:({_ASIAN})|([^\W\d_]+))")
 
 
@@ -164,7 +174,9 @@ def scale_after(text: str, end: int, code: str | None) -> tuple[int, int]:
     match = _SCALE.match(text, end)
     if match is None:
         return 0, end
-    word = (match[1] or match[2]).lower()
+    if match[1]:
+        return sum(map(_ASIAN_POWERS.__getitem__, match[1])), match.end()
+    word = match[2].lower()
     if word in _BILLION:
         return (9 if primary_code(code) in ("en", "") else 12), match.end()
     power = _SCALES.get(word, 0)

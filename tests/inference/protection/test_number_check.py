@@ -12,6 +12,16 @@ from dragoman.inference.protection.number_check import (
 from dragoman.inference.protection.text_edits import apply_edits
 
 RIGHT = [
+    ("ko-en", "제5조에 따라", "pursuant to Article 5"),
+    ("ko-en", "3조 학생", "students of team 3"),
+    ("ko-en", "민법 5조 2항", "Civil Code, Article 5, paragraph 2"),
+    ("ko-en", "1조 2천억 달러", "1.2 trillion dollars"),
+    ("ko-en", "3천 5백 원", "3,500 won"),
+    ("ko-en", "1만 2345명", "12,345 people"),
+    ("ja-en", "2千億円", "200 billion yen"),
+    ("ko-en", "2024년 5월 3일", "May 3, 2024"),
+    ("zh-de", "11月16日", "am 16. November"),
+    ("ko-en", "2024. 11. 16. 기준", "as of November 16, 2024"),
     ("de-en", "in den 60er Jahren", "in the 1960s"),
     ("de-en", "Am 16.11.2024 um 14:30 Uhr", "On 16 November 2024 at 2:30 p.m."),
     ("de-en", "Am 16.11.2024 um 15 Uhr", "On 16/11/2024 at 3 p.m."),
@@ -59,6 +69,8 @@ def test_what_is_right_is_left_as_it_is(pair: str, source: str, target: str) -> 
         ("en-de", "1,168,000 crimes", "1168 000 Taten", "1.168.000 Taten"),
         ("de-en", "79,51 €", "7.9.51 €", "79.51 €"),
         ("en-de", "The price is $1,499.00.", "Es kostet 1,499.00 $.", "Es kostet 1.499,00 $."),
+        ("de-en", "1,5-mal so schnell", "1,5 times as fast", "1.5 times as fast"),
+        ("fr-en", "1 499,00 en tout", "1 499,00 in all", "1,499.00 in all"),
         ("en-de", "It costs $3.50", "Es kostet 3.50 $", "Es kostet 3,50 $"),
         ("en-de", "It is −5.2 °C", "Es sind 5,2 °C", "Es sind −5,2 °C"),
         ("en-de", "5% more", "5 mehr", "5\u00a0% mehr"),

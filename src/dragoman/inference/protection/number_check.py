@@ -31,6 +31,7 @@ _HAS_DIGIT: Final = re.compile(r"\d")
 _NUMBER: Final = re.compile(
     r"""(?<![A-Za-z\u00c0-\u024f_\d])(?<!\d[.,])
     (?: (?P<date>\d{1,2}\.\ ?\d{1,2}\.\ ?(?:\d{4}|\d{2})(?![\d.])
+        |\d{4}\.\ ?\d{1,2}\.\ ?\d{1,2}(?!\d)
         |\d{1,2}\.(?:0?[1-9]|1[0-2])\.(?!\d)
         |\d{1,4}([/-])\d{1,2}\2\d{1,4}(?!\d))
       | (?P<time>\d{1,2}:\d{2}(?![\d:])|\d{1,2}\.\d{2}(?=\ ?(?:Uhr|[ap]\.?m\b)))
@@ -66,6 +67,9 @@ _CLOCK_WORDS: Final = re.compile(
     re.IGNORECASE,
 )
 _DECADE: Final = re.compile(r"(?:er|ers|s|'s|年代|년대)(?![^\W_])")
+_MONTH: Final = re.compile(r"\s?[월月]")
+_ARTICLE: Final = re.compile(r"제\s?$")
+"""제5조 is Article 5, and not five trillion; without 제 it may be both."""
 _HOUR: Final = re.compile(r"\s?(?:Uhr|uhr|h\b|o'clock|시|時|点)")
 _UNIT: Final = re.compile(
     r"\s?(?:[%‰€$£¥₩°]|EUR|USD|GBP|Euro|Dollar|k?g\b|[cmk]?m\b|[km]m²|m[²³2]|l\b|Milli|Mio|Mrd|Tsd|million|billion)"
@@ -128,7 +132,8 @@ def find_numbers(text: str, language: str, hidden: Sequence[tuple[int, int]]) ->
         else:
             if len(token.text) <= _LONGEST_NUMBER:
                 token.readings = read_number(token.text, language)
-            token.power, token.scale_end = scale_after(text, token.end, language)
+            if not _ARTICLE.search(text[max(0, token.start - 2) : token.start]):
+                token.power, token.scale_end = scale_after(text, token.end, language)
             _include_scale(token, text)
         found.append(token)
     return _join_scaled(found, text) if primary_code(language) in ("ko", "ja", "zh") else found
@@ -139,20 +144,23 @@ def _include_scale(token: NumberToken, text: str) -> None:
     if token.power and token.readings and text[token.scale_end - 1] >= "\u2e80":
         value = token.readings[0].value.scaleb(token.power)
         if value == value.to_integral_value():
-            token.readings = [NumberReading(str(int(value)), "", True)]
+            also = token.readings if text[token.end : token.scale_end].strip() == "조" else []
+            token.readings = [NumberReading(str(int(value)), "", True), *also]
             token.end, token.text = token.scale_end, text[token.start : token.scale_end]
             token.own_power, token.power = token.power, 0
 
 
 def _join_scaled(tokens: Sequence[NumberToken], text: str) -> list[NumberToken]:
-    """Return 3억 5천만 as one number."""
+    """Return 3억 5천만 and 1만 2345 as one number."""
     joined: list[NumberToken] = []
     for token in tokens:
         last = joined[-1] if joined else None
         if (
             last is not None
-            and last.own_power > max(token.own_power, 3)
+            and (last.own_power > token.own_power if token.own_power else last.own_power == 4)
             and token.readings
+            and not token.readings[0].fraction
+            and token.readings[0].value.adjusted() < last.own_power
             and not text[last.end : token.start].strip()
         ):
             total = last.readings[0].value + token.readings[0].value
@@ -293,8 +301,14 @@ class _Comparison:
 
     def report(self) -> NumberReport:
         """Return what to change and what is missing."""
-        ways = self._same_value, self._same_digits, self._same_parts, self._same_hour
-        for match in (*ways, self._same_decade):
+        for match in (
+            self._same_value,
+            self._same_digits,
+            self._same_parts,
+            self._same_month,
+            self._same_hour,
+            self._same_decade,
+        ):
             for number, token in enumerate(self.wanted):
                 if number not in self.matched and number not in self.accepted:
                     match(number, token)
@@ -384,6 +398,11 @@ class _Comparison:
         self.free -= taken
         self.accepted.add(number)
 
+    def _same_month(self, number: int, token: NumberToken) -> None:
+        """Accept November for 11월."""
+        if token.values & self._months and _MONTH.match(self.source, token.end):
+            self.accepted.add(number)
+
     def _same_hour(self, number: int, token: NumberToken) -> None:
         """Accept 3 p.m. for 15 Uhr, and 2.30 for 14:30."""
         hour = token.parts[0] if token.kind == "time" else None
@@ -453,12 +472,12 @@ class _Comparison:
             return (last_mark or form.decimal) != form.decimal or (
                 not last_mark and marks[0] == form.decimal
             )
-        if marks[0] == form.decimal or marks[0] == form.group:
-            grouped = other.readings[0].grouped
-            if marks[0] == form.group and not grouped:  # 99.99 in German: an amount, or a version
-                return self._has_unit(other)
+        if marks[0] == form.decimal or not other.readings[0].fraction:
             return False
-        return self._has_unit(other)
+        # 99.99 in German may be an amount or a version; 99,99 from German is no version.
+        source = number_format(self.languages[0])
+        surely = marks[0] == "," and source is not None and source.decimal == ","
+        return surely or other.readings[0].grouped or self._has_unit(other)
 
     def _has_unit(self, other: NumberToken) -> bool:
         return (
