@@ -117,6 +117,18 @@ def test_more_spaces_than_anyone_writes_stay_as_they_are() -> None:
         )
 
 
+def test_paragraphs_of_a_style_for_code_are_left() -> None:
+    styles = (
+        '<style:style style:name="P1" style:family="paragraph" '
+        'style:parent-style-name="Preformatted_20_Text"/>'
+    )
+    body = "".join(
+        f'<text:p text:style-name="{name}">one two</text:p>'
+        for name in ("P1", "Source_20_Code", "Standard")
+    )
+    assert len(open_file(make_opendocument(body, styles=styles)).units) == 1
+
+
 def test_cells_with_numbers_and_formulas_are_left() -> None:
     cell = "<table:table-cell {}><text:p>{}</text:p></table:table-cell>"
     body = "<table:table><table:table-row>" + "".join(

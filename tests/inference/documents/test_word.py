@@ -186,6 +186,17 @@ def test_a_number_before_a_tab_is_set_apart_where_a_paragraph_begins(
     assert show(document.fill(shout(document.units)))[0] == expected
 
 
+def test_paragraphs_of_a_style_for_code_are_left() -> None:
+    style = '<w:pPr><w:pStyle w:val="{}"/></w:pPr>'
+    document = open_word(
+        make_word(
+            paragraph(run("print(one)"), properties=style.format("SourceCode"))
+            + paragraph(run("Two words"), properties=style.format("BodyText"))
+        )
+    )
+    assert [unit.text for unit in document.units] == ["Two words"]
+
+
 def test_every_part_with_text_is_translated_and_comments_are_not() -> None:
     text = paragraph(run("Some "), run("text", "<w:b/>"), run(" here"))
     names = {

@@ -31,6 +31,7 @@ from dragoman.inference.documents.xml_slots import (
     XmlPartsDocument,
     clean,
     find_text_slots,
+    is_code_style,
     split_tag,
 )
 from dragoman.inference.documents.zip_package import Element, ZipPackage
@@ -85,7 +86,7 @@ def _is_opendocument(package: ZipPackage) -> bool:
 
 def read_content(root: Element) -> list[Slot]:
     """Return the paragraphs of a part, and the descriptions of its pictures."""
-    styles = _find_styles(root)
+    styles, code = _find_styles(root), _find_code_styles(root)
     slots: list[Slot] = []
     waiting = [root]
     while waiting:
@@ -97,6 +98,9 @@ def read_content(root: Element) -> list[Slot]:
             if _is_computed(element):
                 continue
         elif namespace == _TEXT and name in ("p", "h"):
+            style = element.get(f"{{{_TEXT}}}style-name")
+            if style in code or is_code_style(style):
+                continue
             slots += Paragraph(element, styles).find_slots()
         elif (namespace == _SVG and name in ("title", "desc")) or name == "index-title-template":
             slots += find_text_slots(element, frozenset({name}))
@@ -108,6 +112,15 @@ def _is_computed(cell: Element) -> bool:
     """Return whether a cell has a number, a date or the result of a formula."""
     kind = cell.get(f"{{{_OFFICE}}}value-type") or "string"
     return kind != "string" or cell.get(f"{{{_TABLE}}}formula") is not None
+
+
+def _find_code_styles(root: Element) -> set[str]:
+    """Return the paragraph styles of this part that are made from one for code."""
+    return {
+        style.get(f"{{{_STYLE}}}name") or ""
+        for style in root.iter(f"{{{_STYLE}}}style")
+        if is_code_style(style.get(f"{{{_STYLE}}}parent-style-name"))
+    }
 
 
 def _find_styles(root: Element) -> dict[str, str]:

@@ -37,6 +37,7 @@ from dragoman.inference.documents.xml_slots import (
     Slot,
     XmlPartsDocument,
     clean,
+    is_code_style,
     split_tag,
 )
 from dragoman.inference.documents.zip_package import Element
@@ -88,7 +89,9 @@ def read_word(root: Element) -> list[Slot]:
     for element in root.iter():
         namespace, name = split_tag(element)
         if name == "p" and namespace in _NAMESPACES:
-            slots += WordParagraph(element).find_slots()
+            style = element.find(f"{{{namespace}}}pPr/{{{namespace}}}pStyle")
+            if style is None or not is_code_style(style.get(f"{{{namespace}}}val")):
+                slots += WordParagraph(element).find_slots()
         elif is_drawing_paragraph(element):
             slots += read_drawing(element)
         else:

@@ -120,6 +120,17 @@ def clean(text: str) -> str:
     return _NOT_IN_XML.sub("", text)
 
 
+_CODE_STYLES: Final = frozenset(
+    {"code", "codeblock", "sourcecode", "htmlpreformatted", "preformatted", "preformattedtext"}
+)
+
+
+def is_code_style(name: str | None) -> bool:
+    """Return whether paragraphs of a style are code, by the names that programs give it."""
+    plain = re.sub(r"_20_|[\s_-]", "", name or "").lower()
+    return plain in _CODE_STYLES
+
+
 def split_tag(element: Element) -> tuple[str, str]:
     """Return the namespace and the name of an element; both are empty for comments and the like."""
     tag = element.tag
