@@ -4,6 +4,8 @@ PYTHON ?= python3
 TORCH ?=
 VENV := .venv
 BIN := $(VENV)/bin
+# The tests start hundreds of processes; without bytecode each compiles everything it imports.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo quick test thorough drill release-check format clean
 
