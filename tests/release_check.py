@@ -79,6 +79,13 @@ def run_readme(program: list[str], place: Path) -> None:
     expect(dragoman(*line, stdin=SENTENCE).count("\n") == 1, "a line for a line")
     expect(dragoman(*line, "--n-best", "3", stdin=SENTENCE).count("\n") == 3, "three best")
     expect('"alignment"' in dragoman(*line, "--json", "--align", stdin=SENTENCE), "alignments")
+    text = "The dog sleeps. He must pay $99.99.\n\n> https://example.com 😀\n"
+    found = dragoman(*line, stdin=text)
+    expect(found.count("\n") == 3 and "https://example.com 😀" in found, "a text comes back whole")
+    (place / "page.html").write_text("<p>The <b>dog</b> sleeps.</p>", encoding="utf-8")
+    dragoman(*line, "page.html")
+    page = (place / "page.de.html").read_text(encoding="utf-8")
+    expect(page.startswith("<p>") and page.count("<b>") == 1, "a page is translated beside itself")
     test = ["--source", "demo/test.en", "--reference", "demo/test.de"]
     expect("BLEU|" in dragoman("evaluate", "runs/mine", *test, "--beam", "1"), "evaluate")
     dragoman("quantize", "runs/mine")
