@@ -46,7 +46,7 @@ def test_help_names_the_limits_and_where_it_listens() -> None:
         ([], "missing argument 'models'"),
         (["nowhere"], "nowhere: no such model"),
         (["nowhere", "--queue", "0"], "queue = 0 admits no request; raise it"),
-        (["nowhere", "--port", "70000"], "port = 70000 does not exist; choose one from 0 to 65535"),
+        (["nowhere", "--port", "70000"], "port = 70000 is not a port; choose one from 0 to 65535"),
         (["nowhere", "--pair", "news"], "--pair news: write a model's name and two codes"),
         (["nowhere", "--keys", "none"], "none: cannot be read"),
     ],

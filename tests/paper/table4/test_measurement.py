@@ -179,7 +179,7 @@ def test_a_table_has_its_treebanks_name(tmp_path: Path) -> None:
     assert names == ["gum", "craft", "my-trees"]
     with pytest.raises(ConfigError, match="needs --valid"):
         Treebanks.from_files([at], [])
-    with pytest.raises(DataError, match="nowhere: no file of trees"):
+    with pytest.raises(DataError, match="nowhere: not a file of trees"):
         Treebanks.from_files([], [], [tmp_path / "nowhere"])
 
 
@@ -271,7 +271,7 @@ def test_what_was_scored_is_not_parsed_again_unless_something_has_changed(
 def test_a_model_must_be_a_parser(trained: Path, tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="a translator"):
         EvaluatedParser(trained, tmp_path / "a", print)
-    with pytest.raises(ModelError, match="no parser here"):
+    with pytest.raises(ModelError, match="not a parser"):
         EvaluatedParser(tmp_path, tmp_path / "a", print)
 
 
@@ -548,7 +548,7 @@ def test_without_trees_the_papers_rows_are_shown_with_the_licence(command: Comma
         ),
         (["--model", "mine=x"], "no trees; give a file"),
         (["--test", "BANK/test.txt", "--model", "mine"], "--model mine: needs a name"),
-        (["--test", "BANK/test.txt", "--model", "a=x"], "x: no parser here"),
+        (["--test", "BANK/test.txt", "--model", "a=x"], "x: not a parser"),
         (["--test", "BANK/test.txt", "--model", "a/b=x"], "'a/b' cannot name a row"),
         (["--test", "BANK/test.txt", "--trees-of", "a=nowhere"], "nowhere: no such file"),
         (["--test", "BANK/test.txt", "--preset", "parsing"], "there are no training trees"),
