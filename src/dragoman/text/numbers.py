@@ -165,7 +165,7 @@ _ASIAN_POWERS: Final = {
     for character in several
 }
 """The first three may stand before one of the others: 천만, 千億."""
-_ASIAN: Final = "[십백천十百千]?[만억조万萬億亿兆]|[백천百千]"
+_ASIAN: Final = "[십백천十百千]?[만억조万萬億亿兆](?!큼)|[백천百千]"
 _SCALE: Final = re.compile(rf"[\s\u00a0\u202f-]?(?:({_ASIAN})|([^\W\d_]+))")
 
 
@@ -217,32 +217,37 @@ _OTHER_WORDS: Final[dict[str, dict[int, str]]] = {
     "en": {
         0: "no none nil",
         1: "a an first single once half another",
-        2: "second both double twice pair couple half",
+        2: "second both double twice pair couple half binary",
         3: "third thrice triple",
         4: "quarter",
         5: "fifth",
-        8: "eighth",
+        6: "sixth",
+        8: "eighth octal",
         9: "ninth",
-        10: "decade",
+        10: "tenth decade decimal",
         12: "dozen twelfth",
+        16: "hexadecimal",
         50: "half",
         100: "hundred century",
         1000: "thousand millennium",
         1_000_000: "million",
+        1_000_000_000: "billion",
     },
     "de": {
         0: "kein",
-        1: "erst halb hälfte",
+        1: "eine eins erst halb hälfte",
         2: "zwo beide doppel paar halb hälfte",
         3: "dritt",
         7: "siebt",
         10: "jahrzehnt",
+        11: "elft",
         12: "dutzend",
         30: "dreissig",
         50: "hälfte",
         100: "hundert jahrhundert",
         1000: "tausend jahrtausend",
         1_000_000: "million",
+        1_000_000_000: "milliarde",
     },
     "fr": {
         0: "aucun",
@@ -251,12 +256,14 @@ _OTHER_WORDS: Final[dict[str, dict[int, str]]] = {
         3: "tiers",
         4: "quart",
         5: "cinqui",
+        6: "sixi",
         9: "neuvi",
-        10: "décennie",
+        10: "dixi décennie",
         50: "moitié",
         100: "cent",
         1000: "mille millier",
         1_000_000: "million",
+        1_000_000_000: "milliard",
     },
     "ko": {1: "첫 반", 2: "둘째 반 양 쌍", 50: "절반", 100: "백", 1000: "천", 10_000: "만"},
     "zh": {2: "两 兩 双", 100: "百", 1000: "千", 10_000: "万 萬"},

@@ -95,6 +95,10 @@ from dragoman.inference.protection.items import Carriage, Item, find_items, find
             ["978-3-16-148410-0", "02-312-3456"],
         ),
         ("2.14.0-rc.1+build.5", "version", ["2.14.0-rc.1+build.5"]),
+        ("RTX-4090를 HJR-3은 使用A4-B12x", "product", ["RTX-4090", "HJR-3", "A4-B12x"]),
+        ("v1.2.3을 3.11.4로", "version", ["v1.2.3", "3.11.4"]),
+        ("@maria에게 @마리아", "name", ["@maria", "@마리아"]),
+        ("README.md를 /usr/bin에서 --all을", "path", ["README.md", "/usr/bin", "--all"]),
         ("C++ or C#, not A or B+", "product", ["C++", "C#"]),
     ],
 )

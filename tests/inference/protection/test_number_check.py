@@ -12,6 +12,23 @@ from dragoman.inference.protection.number_check import (
 from dragoman.inference.protection.text_edits import apply_edits
 
 RIGHT = [
+    ("en-de", "on Thursday from 9pm", "am Donnerstag ab 21 Uhr"),
+    ("en-de", "at 9 p.m.", "um 21:00 Uhr"),
+    ("fr-en", "dans les années 80", "in the 1980s"),
+    ("ko-en", "2.0만 해당", "2.0 only"),
+    ("ko-en", "그림 1.1을 보세요.", "See Figure 1.1."),
+    ("en-de", "Get version 1.1.", "Hol dir Version 1.1."),
+    ("de-en", "Siehe Kapitel 3.2.", "See Chapter 3.2."),
+    ("ko-en", "1월 1일에", "on January 1st"),
+    ("ko-en", "2차 대전", "World War II"),
+    ("ko-en", "1만큼 증가", "increases by 1"),
+    ("ko-en", "16진수", "hexadecimal number"),
+    ("ko-en", "오전 8시 46분에", "at 8:46 a.m."),
+    ("en-ko", "at 8:46 a.m.", "오전 8시 46분에"),
+    ("ko-en", "5천4백만 명", "54 million people"),
+    ("ko-en", "2백만 년 전", "two million years ago"),
+    ("ko-en", "5위와 6위", "fifth and sixth"),
+    ("en-de", "1 cat and 11th place", "eine Katze und elfter Platz"),
     ("ko-en", "제5조에 따라", "pursuant to Article 5"),
     ("ko-en", "3조 학생", "students of team 3"),
     ("ko-en", "민법 5조 2항", "Civil Code, Article 5, paragraph 2"),

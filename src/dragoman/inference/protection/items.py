@@ -78,7 +78,9 @@ _TOP_LEVEL: Final = (
 _ZONE: Final = r"(?:Z|[+-]\d{2}:?\d{2})?"
 _TIME: Final = rf"\d{{1,2}}:\d{{2}}:\d{{2}}(?:[.,]\d{{1,6}})?{_ZONE}"
 _FLAGS: Final = r"[-+0\#]*\d*(?:\.\d+)?"
-_NAME: Final = r"[\w.+@%-]"
+_LETTER: Final = rf"[^\W{_ASIAN}]"
+_FOLDERS: Final = r"(?:[\w.+@%-]+/)"
+_FILE: Final = rf"(?:(?:{_LETTER}|[.+@%-])*(?:{_LETTER}|[+%-]))"
 
 _NUMBERED: Final = "(?:{})".format(
     "|".join(
@@ -129,20 +131,23 @@ _PATTERNS: Final = {
         rf"(?<![\w%])%{_FLAGS}(?:l{{0,2}}[sdfiuxXcge]|@)(?![A-Za-z])",
         r"(?<!\w)%[A-Za-z_][\w.]*%",
         r"\\[nrt](?=[A-Z\s\\]|$)",  # line ends and tabs as programs spell them
-        r"(?<![\w$])\$[A-Za-z_]\w*",
+        rf"(?<![\w$])\$[A-Za-z_]{_LETTER}*",
         r"(?<![\w:/]):[a-z_]{2}[\w+-]*:?(?![\w/])",
         r"(?<!\w)__\w+__(?!\w)",
     ),
     "path": (
         r"(?<![\w/])[A-Za-z]:\\(?:[^\s<>\"|?*]*[^\s<>\"|?*.,;:!)\]'\u201c\u201d])?",
         r"(?<![\w\\])\\\\[\w.$-]+(?:\\[\w.$ -]*[\w$-])+",
-        rf"(?<![\w/.:~])(?:~|\.{{1,2}})/(?:{_NAME}+/)*(?:{_NAME}*[\w+%-])?",
-        rf"(?<![\w/.:~<])/(?:(?:{_ROOTS})(?![\w/])|(?:{_NAME}+/)+(?:{_NAME}*[\w+%-])?)",
+        rf"(?<![\w/.:~])(?:~|\.{{1,2}})/{_FOLDERS}*{_FILE}?",
+        rf"(?<![\w/.:~<])/(?:(?:{_ROOTS})(?![\w/])|{_FOLDERS}+{_FILE}?)",
         r"(?<![\w/.:~-])[\w.-]+(?:/[\w.-]+)*/[\w-]+\.[A-Za-z]\w{0,5}(?![\w/])",
         rf"(?<![\w/.-])[\w-][\w.-]*\.(?:{_EXTENSIONS})(?!\w)",
-        r"(?<![\w-])--[a-z][\w-]+(?:=[^\s,;]+)?",
+        rf"(?<![\w-])--[a-z](?:{_LETTER}|-)+(?:=[^\s,;{_ASIAN}]+)?",
     ),
-    "name": (r"(?<![\w@./])@[^\W\d]\w*(?:[.-]\w+)*",),
+    "name": (
+        rf"(?<![\w@./])@(?!\d){_LETTER}+(?:[.-]{_LETTER}+)*",
+        rf"(?<![\w@./])@[{_ASIAN}]\w*",
+    ),
     "hashtag": (
         r"(?<![\w&\#/])\#(?:\d{2,}|[A-Z0-9]+(?:-[A-Z]*\d[A-Z0-9]*)+(?:-[A-Z]{1,3})*)(?!\w)",
         r"(?<![\w&\#/])\#\w*[^\W\d_]\w*",
@@ -198,9 +203,25 @@ _PATTERNS: Final = {
 }
 """In this order: the first that matches at a place is what stands there."""
 
-_ITEMS: Final = re.compile("|".join(f"(?P<{k}>{'|'.join(p)})" for k, p in _PATTERNS.items()))
+_LOOKAROUND: Final = re.compile(r"(\(\?<?!)(?:\\w|\[\\w((?:\\.|[^\]\\])*)\])")
+
+
+def _let_asian_touch(pattern: str) -> str:
+    """Return a pattern whose items may touch Asian letters, which are particles or other words.
+
+    In Python's own sense these continue a word: v2 in v2를 would be none.
+    """
+    return _LOOKAROUND.sub(
+        lambda look: f"{look[1]}(?:{_LETTER}|[{look[2]}])" if look[2] else f"{look[1]}{_LETTER}",
+        pattern,
+    )
+
+
+_ITEMS: Final = re.compile(
+    _let_asian_touch("|".join(f"(?P<{k}>{'|'.join(p)})" for k, p in _PATTERNS.items()))
+)
 _TRIGGER: Final = re.compile(
-    r"[@/\\{}%<&`#$\[_]|\d[-:.]\d|[A-Za-z]-?\d|\d[A-Fa-fA-Z]|\+\d|\(\d|--\w|:[a-z]|[a-z0-9]\.[a-z]"
+    r"[@/\\{}%<&`#$\[_]|\d[-:.]\d|[A-Za-z]-?\d|\d[A-Fa-fA-Z]|\+\d|\(\d|--\w|:[a-z]|[A-Za-z0-9]\.[a-z]"
     r"|\d \d|[A-Z]\+\+|([A-Za-z])\1{2}|[A-Za-z]{50}|\d[a-z]?\("
 )
 """No item begins before the word with the first of these."""

@@ -34,7 +34,8 @@ _NUMBER: Final = re.compile(
         |\d{4}\.\ ?\d{1,2}\.\ ?\d{1,2}(?!\d)
         |\d{1,2}\.(?:0?[1-9]|1[0-2])\.(?!\d)
         |\d{1,4}([/-])\d{1,2}\2\d{1,4}(?!\d))
-      | (?P<time>\d{1,2}:\d{2}(?![\d:])|\d{1,2}\.\d{2}(?=\ ?(?:Uhr|[ap]\.?m\b)))
+      | (?P<time>\d{1,2}:\d{2}(?![\d:])|\d{1,2}\.\d{2}(?=\ ?(?:Uhr|[ap]\.?m\b))
+        |\d{1,2}\ ?[시時点]\ ?\d{1,2}\ ?[분分])
       | (?P<spaced>\d{1,3}(?:[\u00a0\u202f\u2009\x20]\d{3})+(?!\d)(?:[.,]\d+(?![\d.,]*\d))?)
       | (?P<plain>\d+(?:['’]\d{3})*(?:[.,]\d+)*)
     )""",
@@ -67,10 +68,11 @@ _CLOCK_WORDS: Final = re.compile(
     re.IGNORECASE,
 )
 _DECADE: Final = re.compile(r"(?:er|ers|s|'s|年代|년대)(?![^\W_])")
+_DECADE_BEFORE: Final = re.compile(r"(?:années|anni|años|anos)\s$")
 _MONTH: Final = re.compile(r"\s?[월月]")
 _ARTICLE: Final = re.compile(r"제\s?$")
 """제5조 is Article 5, and not five trillion; without 제 it may be both."""
-_HOUR: Final = re.compile(r"\s?(?:Uhr|uhr|h\b|o'clock|시|時|点)")
+_HOUR: Final = re.compile(r"\s?(?:Uhr|uhr|h\b|o'clock|[ap]\.?m\b|시|時|点)")
 _UNIT: Final = re.compile(
     r"\s?(?:[%‰€$£¥₩°]|EUR|USD|GBP|Euro|Dollar|k?g\b|[cmk]?m\b|[km]m²|m[²³2]|l\b|Milli|Mio|Mrd|Tsd|million|billion)"
 )
@@ -79,6 +81,7 @@ _LIKE_ENOUGH: Final = 0.5
 _MUCH_ALIKE: Final = 0.8
 _MAX_COMPARED: Final = 1000
 """Where so many pairs would have to be compared, the translation is no good anyway."""
+_ROMAN_DIGITS: Final = ("", "I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX")
 _LONGEST_NUMBER: Final = 40
 """A longer row of digits is a code, and has no value."""
 _UNIT_BEFORE: Final = re.compile(r"(?:[€$£¥₩]|EUR|USD|GBP)\s?$")
@@ -129,6 +132,8 @@ def find_numbers(text: str, language: str, hidden: Sequence[tuple[int, int]]) ->
         if match["date"] or match["time"]:
             token.kind = "date" if match["date"] else "time"
             token.parts = [int(part) for part in re.findall(r"\d+", token.text)]
+            if token.text[-1] == ".":  # 24.12. or, at the end of a sentence, version 1.1
+                token.readings = read_number(token.text[:-1], language)
         else:
             if len(token.text) <= _LONGEST_NUMBER:
                 token.readings = read_number(token.text, language)
@@ -142,6 +147,9 @@ def find_numbers(text: str, language: str, hidden: Sequence[tuple[int, int]]) ->
 def _include_scale(token: NumberToken, text: str) -> None:
     """Make 150만 one number: such a word is part of the number, and has no like elsewhere."""
     if token.power and token.readings and text[token.scale_end - 1] >= "\u2e80":
+        if token.readings[0].fraction.endswith("0"):  # 2.0만: only 2.0
+            token.power = 0
+            return
         value = token.readings[0].value.scaleb(token.power)
         if value == value.to_integral_value():
             also = token.readings if text[token.end : token.scale_end].strip() == "조" else []
@@ -151,25 +159,31 @@ def _include_scale(token: NumberToken, text: str) -> None:
 
 
 def _join_scaled(tokens: Sequence[NumberToken], text: str) -> list[NumberToken]:
-    """Return 3억 5천만 and 1만 2345 as one number."""
+    """Return 3억 5천만, 5천4백만 and 1만 2345 as one number."""
     joined: list[NumberToken] = []
     for token in tokens:
         last = joined[-1] if joined else None
-        if (
-            last is not None
-            and (last.own_power > token.own_power if token.own_power else last.own_power == 4)
-            and token.readings
-            and not token.readings[0].fraction
-            and token.readings[0].value.adjusted() < last.own_power
-            and not text[last.end : token.start].strip()
-        ):
-            total = last.readings[0].value + token.readings[0].value
+        total = None if last is None else _sum_scaled(last, token, text)
+        if last is None or total is None:
+            joined.append(token)
+        else:
             last.readings = [NumberReading(str(int(total)), "", True)]
             last.end, last.own_power = token.end, token.own_power
             last.text = text[last.start : last.end]
-        else:
-            joined.append(token)
     return joined
+
+
+def _sum_scaled(one: NumberToken, other: NumberToken, text: str) -> Decimal | None:
+    """Return what a number with a scale means together with the next, if they are one."""
+    if not one.own_power or not other.readings or text[one.end : other.start].strip():
+        return None
+    first, second = one.readings[0].value, other.readings[0].value
+    small = other.own_power % 4  # of 백만: 백
+    if one.own_power < 4 <= other.own_power and small < one.own_power:
+        return first.scaleb(other.own_power - small) + second  # 5천4백만: 천 counts 만, too
+    follows = other.own_power < one.own_power if other.own_power else one.own_power == 4
+    fits = second == second.to_integral_value() and second.adjusted() < one.own_power
+    return first + second if follows and fits else None
 
 
 @dataclass(slots=True)
@@ -206,6 +220,9 @@ def says_sign(sign: str, text: str) -> bool:
 def localize_number(text: str, languages: tuple[str, str]) -> str:
     """Return a number of the source language as the target language writes it."""
     tokens = find_numbers(text, languages[0], ())
+    if len(tokens) == 1 and tokens[0].kind == "time" and ":" not in text and "." not in text:
+        hour, minute = tokens[0].parts
+        return f"{hour}:{minute:02}"  # 8시 46분
     whole = len(tokens) == 1 and tokens[0].text == text and tokens[0].readings
     return whole[0].write(languages[1]) if whole and number_format(languages[1]) else text
 
@@ -302,10 +319,10 @@ class _Comparison:
     def report(self) -> NumberReport:
         """Return what to change and what is missing."""
         for match in (
+            self._same_month,
             self._same_value,
             self._same_digits,
             self._same_parts,
-            self._same_month,
             self._same_hour,
             self._same_decade,
         ):
@@ -414,7 +431,8 @@ class _Comparison:
 
     def _same_decade(self, number: int, token: NumberToken) -> None:
         """Accept the 1960s for the 60s, and the 60s for the 1960s."""
-        if token.readings and _DECADE.match(self.source, token.end):
+        before = self.source[max(0, token.start - 8) : token.start]
+        if _DECADE.match(self.source, token.end) or _DECADE_BEFORE.search(before):
             place = self._first(("decade", token.digits[-2:]))
             if place is not None:
                 self._match(number, place, written=False)
@@ -425,13 +443,31 @@ class _Comparison:
         if not token.readings:
             return False
         for value in token.values:
-            if value != value.to_integral_value() or value > 10**6:
+            if value != value.to_integral_value():
                 continue
-            if any(self._says(word) for word in number_words(int(value), self.languages[1])):
+            if self._says_number(int(value)) or self._says_roman(int(value)):
                 return True
             if not knows_number_words(self.languages[1]) and value <= LARGEST_UNCHECKED_WORD:
                 return True
         return False
+
+    def _says_number(self, value: int) -> bool:
+        """Return whether there are words for a number: twelve, or two million."""
+        thousands = [
+            10**power for power in (9, 6, 3) if value > 10**power and not value % 10**power
+        ]
+        parts = (value // thousands[0], thousands[0]) if thousands else (value,)
+        return all(
+            any(self._says(word) for word in number_words(part, self.languages[1]))
+            for part in parts
+        )
+
+    def _says_roman(self, value: int) -> bool:
+        """Return whether a small number is there as in World War II."""
+        if not 2 <= value < 40:
+            return False
+        roman = "X" * (value // 10) + _ROMAN_DIGITS[value % 10]
+        return re.search(rf"\b{roman}\b", self.target) is not None
 
     def _says(self, word: str) -> bool:
         """Return whether a word of the translation begins so; a short one is the whole word."""
@@ -448,7 +484,9 @@ class _Comparison:
 
     def _write_as_target(self, token: NumberToken, other: NumberToken) -> None:
         """Write a number that is there as the target language does, where it is surely one."""
-        if not token.readings or other.kind == "time" or number_format(self.languages[1]) is None:
+        if not token.readings or number_format(self.languages[1]) is None:
+            return
+        if other.kind == "time" or (other.parts and other.readings):
             return
         reading = token.readings[0]
         strict = other.readings[:1]
