@@ -17,8 +17,8 @@ from dragoman.errors import DragomanError
 from dragoman.inference import Translation
 from dragoman.inference.documents.document import Document
 from dragoman.inference.documents.formats import open_document
-from dragoman.inference.documents.marked_text import UnitTexts
 from dragoman.inference.documents.options import ALL_COLUMNS, DocumentOptions
+from dragoman.inference.documents.unit_translation import UnitTexts
 from dragoman.serve.errors import ServiceError, as_service_error
 from dragoman.serve.limits import (
     DOCUMENT_BYTES,

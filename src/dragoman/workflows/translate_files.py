@@ -21,8 +21,8 @@ from dragoman.errors import ConfigError, DataError, DragomanError
 from dragoman.inference import Translation, Translator
 from dragoman.inference.documents.document import Document, Unit
 from dragoman.inference.documents.formats import MEDIA_TYPES, open_document
-from dragoman.inference.documents.marked_text import translate_units
 from dragoman.inference.documents.options import DocumentOptions
+from dragoman.inference.documents.unit_translation import translate_units
 from dragoman.system.atomic_files import atomic_write, explain_os_errors
 from dragoman.workflows.stages import identify_model
 

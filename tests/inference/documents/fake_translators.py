@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 
 from dragoman.inference.documents.document import Unit
-from dragoman.inference.documents.marked_text import translate_units
+from dragoman.inference.documents.unit_translation import translate_units
 from dragoman.inference.translation_types import Translation
 
 

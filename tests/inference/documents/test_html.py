@@ -251,10 +251,10 @@ def test_a_page_says_its_new_language() -> None:
         (b"%PDF-1.7 x", "the file is a PDF, not a web page"),
         (b"PK\x03\x04abc", "the file is a zip archive, not a web page"),
         (b"\x89PNG\r\n", "the file is an image, not a web page"),
-        ("<p>Größe".encode("latin-1"), "the page is not UTF-8 (byte 5)"),
+        ("<p>Größe".encode("latin-1"), "the file is not UTF-8 (byte 5)"),
         (b"<meta charset=klingon><p>a", "names an unknown charset: klingon"),
         (b"<meta charset=hex><p>a", "names an unknown charset: hex"),
-        (b"<meta charset=euc-kr>\xff\xff", "the page is not cp949 (byte 21)"),
+        (b"<meta charset=euc-kr>\xff\xff", "the file is not cp949 (byte 21)"),
     ],
 )
 def test_what_is_no_page_gets_one_line(content: bytes, message: str) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dragoman.errors import DataError
 from dragoman.inference.documents.json_strings import is_code
-from dragoman.inference.documents.marked_text import translate_units
+from dragoman.inference.documents.unit_translation import translate_units
 
 from .fake_translators import shout_texts
 from .filling import copy, fill_with, read, shout, texts

@@ -12,7 +12,7 @@ from markdown_it import MarkdownIt
 
 from dragoman.inference.documents.document import Mark, Unit
 from dragoman.inference.documents.markdown_inline import MarkdownText, escape_markdown
-from dragoman.inference.documents.marked_text import translate_units
+from dragoman.inference.documents.unit_translation import translate_units
 from dragoman.inference.translation_types import Translation
 
 from .filling import copy, fill_with, read, shout, texts

@@ -150,6 +150,8 @@ def test_other_encodings_are_read() -> None:
     document = read("xliff", content)
     assert document.units[0].text == "grün"
     assert "GRÜN".encode("latin-1") in document.fill([Unit("GRÜN")])
+    korean = etree.fromstring(document.fill([Unit("녹색")]))
+    assert "녹색" in "".join(korean.itertext())
 
 
 @pytest.mark.parametrize(

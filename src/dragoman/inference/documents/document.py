@@ -7,11 +7,16 @@ text, so that the model sees words alone, and is put on the words it belongs to 
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from dragoman.errors import DataError
+
+PLACEHOLDER: Final = re.compile(r"\{ ?(\d{1,6}) ?\}")
+"""This stands for something that is not translated; protection keeps it."""
 
 
 class DocumentTooLargeError(DataError):

@@ -16,7 +16,7 @@ from dragoman.errors import DataError
 from dragoman.inference.documents.document import Document, Unit
 from dragoman.inference.documents.file_text import has_letters, replace_spans
 from dragoman.inference.documents.html import HtmlText, decode_page
-from dragoman.inference.documents.xml_spans import (
+from dragoman.inference.documents.xml_positions import (
     Element,
     parse_xml,
     read_text,

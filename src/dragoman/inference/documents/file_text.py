@@ -27,36 +27,55 @@ class FileText:
     text: str
     encoding: str
     byte_order_mark: bytes = b""
+    markup: bool = False
+    """It is HTML or XML, which can hold &#…; for characters that the encoding lacks."""
 
     def encode(self, text: str) -> bytes:
-        """Return another text as the file would hold it."""
+        """Return another text as the file would hold it, or as UTF-8 if it cannot."""
+        errors = "xmlcharrefreplace" if self.markup else "strict"
         try:
-            return self.byte_order_mark + text.encode(self.encoding)
+            return self.byte_order_mark + text.encode(self.encoding, errors)
         except UnicodeEncodeError:
             return text.encode("utf-8")
 
 
-def decode_file(content: bytes, *, max_bytes: int, encoding: str = "utf-8") -> FileText:
+def decode_text(content: bytes, encoding: str = "utf-8", *, markup: bool = False) -> FileText:
     """Return a file's text; without a byte order mark it is in the given encoding.
 
-    Raise DataError for what is no text, and DocumentTooLargeError for more than `max_bytes`.
+    Raise DataError for an unknown encoding and for what is not in it.
     """
-    if len(content) > max_bytes:
-        raise DocumentTooLargeError(f"the file has more than {max_bytes} bytes")
     mark, encoding = next(
         (one for one in BYTE_ORDER_MARKS if content.startswith(one[0])), (b"", encoding)
     )
     try:
+        "".encode(encoding)
         text = content[len(mark) :].decode(encoding)
-    except UnicodeDecodeError as error:
+    except LookupError:
+        raise DataError(f"the file names an unknown charset: {encoding}") from None
+    except UnicodeError as error:
         name = "UTF-8" if encoding == "utf-8" else encoding
-        place = len(mark) + error.start
-        advice = "" if mark else "; save it as UTF-8, e.g. iconv -f latin1 -t utf-8 FILE > fixed"
-        raise DataError(f"the file is not {name} (byte {place}){advice}") from None
-    if "\0" in text:
-        place = len(text[: text.index("\0")].encode(encoding))
-        raise DataError(f"the file is not text: it has a NUL byte (byte {len(mark) + place})")
-    return FileText(text, encoding, mark)
+        place = f" (byte {len(mark) + getattr(error, 'start', 0)})"
+        other = "name its charset" if markup else "e.g. iconv -f latin1 -t utf-8 FILE > fixed"
+        advice = "" if mark else f"; save it as UTF-8, {'or ' * markup}{other}"
+        raise DataError(f"the file is not {name}{place}{advice}") from None
+    return FileText(text, encoding, mark, markup)
+
+
+def decode_file(
+    content: bytes, *, max_bytes: int, encoding: str = "utf-8", markup: bool = False
+) -> FileText:
+    """Return a file's text as `decode_text` does.
+
+    Raise DataError also for what is no text, and DocumentTooLargeError for more than `max_bytes`.
+    """
+    if len(content) > max_bytes:
+        raise DocumentTooLargeError(f"the file has more than {max_bytes} bytes")
+    file = decode_text(content, encoding, markup=markup)
+    if "\0" in file.text:
+        before = file.text[: file.text.index("\0")].encode(file.encoding)
+        place = len(file.byte_order_mark) + len(before)
+        raise DataError(f"the file is not text: it has a NUL byte (byte {place})")
+    return file
 
 
 def replace_spans(text: str, replacements: Iterable[tuple[int, int, str]]) -> str:

@@ -336,15 +336,7 @@ def _decode(content: bytes, max_bytes: int) -> FileText:
     encoding = match[1].decode("ascii").lower() if match else "utf-8"
     if encoding in ("charset", "utf8"):
         encoding = "utf-8"
-    try:
-        "".encode(encoding)
-        b"".decode(encoding)
-    except (LookupError, UnicodeError):
-        raise DataError(f"the file is in {encoding}, an encoding that is not supported") from None
-    try:
-        return decode_file(content, max_bytes=max_bytes, encoding=encoding)
-    except UnicodeError:
-        raise DataError(f"the file is not {encoding}") from None
+    return decode_file(content, max_bytes=max_bytes, encoding=encoding)
 
 
 def _read_entries(text: str) -> Iterator[_Entry]:

@@ -6,17 +6,16 @@ not as a tree, so that whatever is between the texts, broken or not, is written 
 
 from __future__ import annotations
 
-import codecs
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from html import unescape
+from html import escape, unescape
 from typing import Final
 
 from dragoman.errors import DataError
 from dragoman.inference.documents.document import Document, DocumentTooLargeError, Unit
 from dragoman.inference.documents.file_signatures import refuse_other_files
-from dragoman.inference.documents.file_text import BYTE_ORDER_MARKS
+from dragoman.inference.documents.file_text import FileText, decode_text
 from dragoman.inference.documents.inline_tree import (
     LINE_BREAK,
     WORD,
@@ -25,9 +24,10 @@ from dragoman.inference.documents.inline_tree import (
     Node,
     Object,
     Text,
-    collapse_spaces,
+    collapse_markup_spaces,
 )
-from dragoman.inference.documents.marked_text import UnitTexts
+from dragoman.inference.documents.unit_translation import UnitTexts
+from dragoman.inference.documents.xml_positions import write_text
 from dragoman.inference.joining import get_alternative
 from dragoman.inference.translation_types import Translation
 
@@ -279,7 +279,7 @@ class HtmlText:
         pieces: _Pieces = []
         done = 0
         for match in found:
-            text = collapse_spaces(values[match[1].lower()]).strip()
+            text = collapse_markup_spaces(values[match[1].lower()]).strip()
             if (
                 _is_translatable(name, match[1].lower(), values)
                 and any(map(str.isalpha, text))
@@ -299,7 +299,7 @@ class HtmlText:
             return
         now = self._open
         now.raw.append(raw)
-        text = collapse_spaces(unescape(raw) if text is None else text)
+        text = collapse_markup_spaces(unescape(raw) if text is None else text)
         nodes = now.stack[-1].children if now.stack else now.root.children
         if now.spaced and text.startswith(" "):
             space = raw[: len(raw) - len(raw.lstrip(_SPACES))]
@@ -403,12 +403,9 @@ class HtmlText:
         return quote + self._escape(translation).replace(quote, _ESCAPES[quote]) + quote
 
     def _escape(self, text: str) -> str:
-        text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-        if "\xa0" in text:
-            text = text.replace("\xa0", "&#160;" if self._xml else "&nbsp;")
-        if "\xad" in text:
-            text = text.replace("\xad", "&#173;" if self._xml else "&shy;")
-        return _NOT_IN_XML.sub("", text) if self._xml else text
+        text = write_text(text) if self._xml else escape(text, quote=False)
+        text = text.replace("\xa0", "&#160;" if self._xml else "&nbsp;")
+        return text.replace("\xad", "&#173;" if self._xml else "&shy;")
 
     def _write(self, nodes: Sequence[Node], *, last: bool) -> list[str]:
         """Write nodes; `last` says that no text comes after them in the paragraph."""
@@ -429,7 +426,6 @@ class HtmlText:
 
 
 _ESCAPES: Final = {'"': "&quot;", "'": "&#39;"}
-_NOT_IN_XML: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 
 def _unquote(value: str) -> str:
@@ -593,49 +589,17 @@ _CHARSET: Final = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class EncodedPage:
-    """Hold the text of a page and how it was encoded."""
-
-    text: str
-    encoding: str
-    byte_order_mark: bytes = b""
-
-    def encode(self, text: str) -> bytes:
-        """Return another text as bytes, with references to characters that the encoding lacks."""
-        return self.byte_order_mark + text.encode(self.encoding, "xmlcharrefreplace")
-
-
-def decode_page(content: bytes) -> EncodedPage:
+def decode_page(content: bytes) -> FileText:
     """Return a page's text: by its byte order mark, by the charset it names, else as UTF-8."""
-    for mark, encoding in BYTE_ORDER_MARKS:
-        if content.startswith(mark):
-            return _decode(content[len(mark) :], encoding, mark)
     match = _CHARSET.search(content[:4096])
     named = ((match[1] or match[2]).decode("ascii").lower() if match else "utf-8").strip()
     encoding = _ENCODINGS.get(named, named)
     try:
-        codecs.lookup(encoding)
-        "".encode(encoding)
-    except (LookupError, ValueError):
-        raise DataError(f"the page names an unknown charset: {named}") from None
-    try:
-        return _decode(content, encoding)
+        return decode_text(content, encoding, markup=True)
     except DataError:
         if encoding != "cp1252":
             raise
-        return _decode(content, "latin-1")  # five bytes of it are control characters
-
-
-def _decode(content: bytes, encoding: str, mark: bytes = b"") -> EncodedPage:
-    try:
-        return EncodedPage(content.decode(encoding), encoding, mark)
-    except UnicodeDecodeError as error:
-        name = "UTF-8" if encoding == "utf-8" else encoding
-        place = len(mark) + error.start
-        raise DataError(
-            f"the page is not {name} (byte {place}); save it as UTF-8, or name its charset"
-        ) from None
+        return decode_text(content, "latin-1", markup=True)  # five bytes are control characters
 
 
 class HtmlDocument(Document):

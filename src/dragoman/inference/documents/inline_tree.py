@@ -13,8 +13,8 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from dragoman.inference.documents.document import Mark, Unit
-from dragoman.inference.documents.marked_text import PLACEHOLDER, MarkTree, nest_marks
+from dragoman.inference.documents.document import PLACEHOLDER, Mark, Unit
+from dragoman.inference.documents.mark_projection import MarkTree, nest_marks
 
 LINE_BREAK: Final = "\n"
 TAB: Final = "\t"
@@ -307,6 +307,6 @@ def _set_edges_apart(group: Group, *, first: bool = True, last: bool = True) -> 
             group.children[-1] = Text(core, node.format)
 
 
-def collapse_spaces(text: str) -> str:
+def collapse_markup_spaces(text: str) -> str:
     """Return a text with each stretch of white space as one space; no-break spaces stay."""
     return re.sub(r"[ \t\r\n\f]+", " ", text)

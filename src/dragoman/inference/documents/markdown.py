@@ -16,7 +16,7 @@ from typing import Any, Final, Protocol
 from dragoman.errors import ConfigError, DataError
 from dragoman.inference.documents.document import Document, Unit
 from dragoman.inference.documents.file_text import decode_file, has_letters, replace_spans
-from dragoman.inference.documents.inline_text import InlineText, split_tokens
+from dragoman.inference.documents.inline_tags import InlineText, split_tokens
 from dragoman.inference.documents.markdown_inline import MarkdownText, normalize_label
 from dragoman.inference.documents.message_text import MessageText
 from dragoman.text.sentence_splitting import ends_sentence

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from dragoman.inference.documents.document import Unit
-from dragoman.inference.documents.inline_text import InlineText, Kind, Token, tag_token
+from dragoman.inference.documents.inline_tags import InlineText, Kind, Token, tag_token
 
 _MAX_NESTING: Final = 20
 _LINK: Final = "\ue011"

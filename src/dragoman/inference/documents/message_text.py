@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from dragoman.inference.documents.document import Unit
-from dragoman.inference.documents.inline_text import InlineText, Kind, Token, split_tokens
+from dragoman.inference.documents.inline_tags import InlineText, Kind, Token, split_tokens
 from dragoman.text.paragraphs import Paragraph, split_paragraphs
 
 _ITEMS: Final = re.compile(

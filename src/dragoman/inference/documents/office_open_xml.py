@@ -23,14 +23,14 @@ from dragoman.inference.documents.inline_tree import (
     Object,
     Text,
 )
-from dragoman.inference.documents.xml_slots import (
+from dragoman.inference.documents.xml_archive import (
     AttributeSlot,
     ParagraphSlot,
     Slot,
-    clean,
     find_text_slots,
     split_tag,
 )
+from dragoman.inference.documents.xml_positions import remove_invalid
 from dragoman.inference.documents.zip_package import Element, ZipPackage
 
 _DRAWING: Final = frozenset(
@@ -275,7 +275,7 @@ class DrawingParagraph:
             if properties is not None:
                 run.append(properties)
             text = run.makeelement(self._tag("t"))
-            text.text = clean(node.text).replace("\n", " ")
+            text.text = remove_invalid(node.text).replace("\n", " ")
             run.append(text)
             return run
         return node.content

@@ -20,20 +20,20 @@ from dragoman.inference.documents.inline_tree import (
     Node,
     Object,
     Text,
-    collapse_spaces,
+    collapse_markup_spaces,
     group_ranges,
 )
-from dragoman.inference.documents.xml_slots import (
+from dragoman.inference.documents.xml_archive import (
     MAX_DEPTH,
     ParagraphSlot,
     Reader,
     Slot,
-    XmlPartsDocument,
-    clean,
+    XmlArchiveDocument,
     find_text_slots,
     is_code_style,
     split_tag,
 )
+from dragoman.inference.documents.xml_positions import remove_invalid
 from dragoman.inference.documents.zip_package import Element, ZipPackage
 
 _TEXT: Final = "urn:oasis:names:tc:opendocument:xmlns:text:1.0"
@@ -56,7 +56,7 @@ _LEFT_ALONE: Final = frozenset({f"{{{_TEXT}}}tracked-changes", f"{{{_OFFICE}}}an
 _TITLES: Final = frozenset({"title", "subject"})
 
 
-class OpenDocumentText(XmlPartsDocument):
+class OpenDocumentText(XmlArchiveDocument):
     """Hold an OpenDocument text, presentation or spreadsheet."""
 
     def __init__(self, content: bytes, *, max_bytes: int) -> None:
@@ -167,11 +167,11 @@ class Paragraph:
         self, element: Element, styles: tuple[str, ...], nodes: list[Node], depth: int
     ) -> None:
         if element.text:
-            nodes.append(Text(collapse_spaces(element.text), styles))
+            nodes.append(Text(collapse_markup_spaces(element.text), styles))
         for child in element:
             self._read_child(child, styles, nodes, depth)
             if child.tail:
-                nodes.append(Text(collapse_spaces(child.tail), styles))
+                nodes.append(Text(collapse_markup_spaces(child.tail), styles))
 
     def _read_child(
         self, child: Element, styles: tuple[str, ...], nodes: list[Node], depth: int
@@ -222,7 +222,9 @@ class Paragraph:
                     span.set(f"{{{_TEXT}}}style-name", style)
                     holder.append(span)
                     holder = span
-                self._append_text(holder, clean(node.text).replace("\n", " ").replace("\t", " "))
+                self._append_text(
+                    holder, remove_invalid(node.text).replace("\n", " ").replace("\t", " ")
+                )
             else:
                 child = node.content
                 child.tail = None

@@ -12,14 +12,14 @@ from dragoman.inference.documents.office_open_xml import (
     read_drawing,
     read_titles,
 )
-from dragoman.inference.documents.xml_slots import Reader, Slot, XmlPartsDocument, split_tag
+from dragoman.inference.documents.xml_archive import Reader, Slot, XmlArchiveDocument, split_tag
 from dragoman.inference.documents.zip_package import Element
 
 _SLIDE_PARTS: Final = ("/diagramData", "/diagramDrawing", "/chart", "/notesSlide")
 """What a slide shows in parts of their own, by the kind of the relation."""
 
 
-class PowerPointDocument(XmlPartsDocument):
+class PowerPointDocument(XmlArchiveDocument):
     """Hold a PowerPoint presentation."""
 
     def __init__(self, content: bytes, *, max_bytes: int) -> None:

@@ -12,11 +12,11 @@ from typing import Final, NamedTuple
 from dragoman.errors import DataError
 from dragoman.inference.documents.document import Document, Unit
 from dragoman.inference.documents.file_text import FileText, decode_file, replace_spans
-from dragoman.inference.documents.inline_text import InlineText, Kind, Token
+from dragoman.inference.documents.inline_tags import InlineText, Kind, Token
 from dragoman.inference.documents.json_strings import is_code
 from dragoman.inference.documents.message_text import MessageText, message_tokens
 from dragoman.inference.documents.options import NO_OPTIONS, DocumentOptions
-from dragoman.inference.documents.xml_spans import (
+from dragoman.inference.documents.xml_positions import (
     Element,
     decode_xml,
     parse_xml,

@@ -22,7 +22,7 @@ from dragoman.inference.documents.file_text import (
     line_ends,
     replace_spans,
 )
-from dragoman.inference.documents.inline_text import InlineText, Kind, Token, split_tokens
+from dragoman.inference.documents.inline_tags import InlineText, Kind, Token, split_tokens
 from dragoman.text.line_breaking import can_break, columns
 from dragoman.text.sentence_splitting import ends_sentence
 
@@ -426,7 +426,7 @@ class WebVttDocument(_SubtitleDocument):
         return html.unescape(text)
 
     def _escape(self, text: str) -> str:
-        return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+        return html.escape(text, quote=False)
 
 
 def _seconds(time: str) -> float:

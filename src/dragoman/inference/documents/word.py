@@ -30,16 +30,16 @@ from dragoman.inference.documents.office_open_xml import (
     read_drawing,
     read_titles,
 )
-from dragoman.inference.documents.xml_slots import (
+from dragoman.inference.documents.xml_archive import (
     MAX_DEPTH,
     ParagraphSlot,
     Reader,
     Slot,
-    XmlPartsDocument,
-    clean,
+    XmlArchiveDocument,
     is_code_style,
     split_tag,
 )
+from dragoman.inference.documents.xml_positions import remove_invalid
 from dragoman.inference.documents.zip_package import Element
 
 _NAMESPACES: Final = frozenset(
@@ -67,7 +67,7 @@ _TRANSLATED_FIELDS: Final = frozenset({"HYPERLINK", "TOC", "INDEX", "REF", "FORM
 """Of these fields the result is translated; that of others (page numbers, dates) stays."""
 
 
-class WordDocument(XmlPartsDocument):
+class WordDocument(XmlArchiveDocument):
     """Hold a Word document."""
 
     def __init__(self, content: bytes, *, max_bytes: int) -> None:
@@ -225,7 +225,7 @@ class WordParagraph:
 
     def _append_text(self, parent: Element, node: Text) -> None:
         run = self._make_run(parent, self._formats.copy(node.format))
-        for part in re.split("([\u2011\xad])", clean(node.text).replace("\n", " ")):
+        for part in re.split("([\u2011\xad])", remove_invalid(node.text).replace("\n", " ")):
             if part in _HYPHENS:
                 run.append(run.makeelement(self._tag(_HYPHENS[part])))
             elif part:

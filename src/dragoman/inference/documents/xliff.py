@@ -13,10 +13,10 @@ from typing import Final
 from dragoman.errors import DataError
 from dragoman.inference.documents.document import Document, Unit
 from dragoman.inference.documents.file_text import replace_spans
-from dragoman.inference.documents.inline_text import InlineText, Kind, Token
+from dragoman.inference.documents.inline_tags import InlineText, Kind, Token
 from dragoman.inference.documents.message_text import message_tokens
 from dragoman.inference.documents.options import NO_OPTIONS, DocumentOptions
-from dragoman.inference.documents.xml_spans import (
+from dragoman.inference.documents.xml_positions import (
     Element,
     decode_xml,
     parse_xml,

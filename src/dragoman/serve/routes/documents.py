@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 from dragoman.inference.documents.document import Document, Unit
 from dragoman.inference.documents.formats import MEDIA_TYPES
-from dragoman.inference.documents.marked_text import UnitTexts
+from dragoman.inference.documents.unit_translation import UnitTexts
 from dragoman.serve.document_jobs import SentDocument
 from dragoman.serve.errors import ERROR_RESPONSES, ServiceError
 from dragoman.serve.limits import DOCUMENT_BYTES, DOCUMENT_SECONDS

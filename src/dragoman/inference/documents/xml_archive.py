@@ -11,11 +11,11 @@ from typing import Final
 from dragoman.inference.documents.document import Document, Unit
 from dragoman.inference.documents.file_text import has_letters
 from dragoman.inference.documents.inline_tree import InlineTree, Node
+from dragoman.inference.documents.xml_positions import remove_invalid
 from dragoman.inference.documents.zip_package import Element, ZipPackage, serialize_xml
 
 MAX_DEPTH: Final = 40
 """What is nested deeper in a paragraph is left as it is."""
-_NOT_IN_XML: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 
 class Slot(ABC):
@@ -42,7 +42,7 @@ class AttributeSlot(Slot):
 
     def fill(self, translation: Unit) -> None:
         """Set the attribute to its translation."""
-        self.element.set(self.name, clean(translation.text))
+        self.element.set(self.name, remove_invalid(translation.text))
 
 
 @dataclass(slots=True)
@@ -58,7 +58,7 @@ class TextSlot(Slot):
 
     def fill(self, translation: Unit) -> None:
         """Replace the element's text by its translation."""
-        self.element.text = clean(translation.text)
+        self.element.text = remove_invalid(translation.text)
 
 
 class ParagraphSlot(Slot):
@@ -82,7 +82,7 @@ Reader = Callable[[Element], list[Slot]]
 """This finds the slots of a part, given its root, and changes nothing."""
 
 
-class XmlPartsDocument(Document):
+class XmlArchiveDocument(Document):
     """Hold a document whose texts are in some parts of an archive."""
 
     def __init__(self, package: ZipPackage, parts: Sequence[tuple[str, Reader]]) -> None:
@@ -113,11 +113,6 @@ class XmlPartsDocument(Document):
                 changed[name] = serialize_xml(root)
             done += count
         return self._package.write(changed)
-
-
-def clean(text: str) -> str:
-    """Return a text without the characters that XML cannot hold."""
-    return _NOT_IN_XML.sub("", text)
 
 
 _CODE_STYLES: Final = frozenset(

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.inference.documents.document import Mark, Unit
-from dragoman.inference.documents.inline_text import InlineText, split_tokens
+from dragoman.inference.documents.inline_tags import InlineText, split_tokens
 
 PATTERN = re.compile(r"(?P<tag><[^<>]*>)|(?P<word>%s)")
 

@@ -10,13 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.inference.documents.document import Mark, Unit
-from dragoman.inference.documents.marked_text import (
-    UnitTexts,
-    nest_marks,
-    project_marks,
-    translate_units,
-)
-from dragoman.inference.translation_types import Translation
+from dragoman.inference.documents.mark_projection import nest_marks, project_marks
 
 _TAG = re.compile(r"<(/?)(\w+)(/?)>")
 
@@ -240,38 +234,6 @@ def test_whatever_comes_each_mark_is_there_once_and_none_cross(
     assert keep.sub("", found.text) == keep.sub("", translation)
 
 
-def shout(texts: list[str], align: bool) -> list[Translation]:
-    return [
-        Translation(
-            text,
-            text.upper(),
-            0.0,
-            (),
-            tuple((i, i) for i in range(len(text.split()))) if align else (),
-        )
-        for text in texts
-    ]
-
-
-def test_texts_are_sent_in_two_lots_each_once() -> None:
-    calls: list[tuple[list[str], bool]] = []
-
-    def translate(texts: list[str], align: bool) -> list[Translation]:
-        calls.append((texts, align))
-        return shout(texts, align)
-
-    marked, names = read("one <b>two</b>")
-    around, _ = read("<b>one</b>")
-    given_units = [Unit("one"), marked, Unit(" one "), around, Unit("3.14"), marked, Unit("two")]
-    found = translate_units(given_units, translate)
-    assert calls == [(["one", "two"], False), (["one two"], True)]
-    assert [unit.text for unit in found] == [
-        "ONE", "ONE TWO", " ONE ", "ONE", "3.14", "ONE TWO", "TWO",
-    ]  # fmt: skip
-    assert write(found[1], names) == "ONE <b>TWO</b>"
-    assert found[3].marks == around.marks
-
-
 def test_lost_line_breaks_and_placeholders_take_time_in_proportion() -> None:
     words = " ".join(["one"] * 2000)
     numbered = " ".join(f"{{{number}}}" for number in range(1000, 3000))
@@ -283,31 +245,3 @@ def test_lost_line_breaks_and_placeholders_take_time_in_proportion() -> None:
         found = project_marks(Unit(text, tuple(marks)), words)
         assert {mark.key for mark in found.marks} == set(range(1999))
     assert time.process_time() - began < 5
-
-
-def test_only_marks_between_words_need_an_alignment() -> None:
-    texts = UnitTexts([read(one)[0] for one in ("<b>one two</b>", "<n/>one", "one<n/>", "o<n/>ne")])
-    assert (texts.plain, texts.marked) == (["one two", "one"], ["one"])
-
-
-@pytest.mark.parametrize(
-    ("text", "sent"),
-    [
-        ("  one  ", "one"),
-        ("Donau\xaddampf", "Donaudampf"),
-        ("Name:\tPeter", "Name:\nPeter"),
-        ("Einführung\nTheorie", "Einführung\nTheorie"),
-        ("a sentence,\nwhich goes on", "a sentence, which goes on"),
-        ("10115\nberlin", "10115\nberlin"),
-    ],
-)
-def test_the_translator_gets_words(text: str, sent: str) -> None:
-    assert UnitTexts([Unit(text)]).plain == [sent]
-
-
-def test_no_break_spaces_come_back_between_the_same_words() -> None:
-    (found,) = translate_units(
-        [Unit("es sind 1.000,5\xa0km bis B.")],
-        lambda texts, _: [Translation(texts[0], "it is 1,000.5 km to B.", 0.0, ())],
-    )
-    assert found.text == "it is 1,000.5\xa0km to B."

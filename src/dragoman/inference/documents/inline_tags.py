@@ -14,7 +14,7 @@ from enum import Enum
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from dragoman.inference.documents.document import Mark, Unit
+from dragoman.inference.documents.document import PLACEHOLDER, Mark, Unit
 from dragoman.inference.documents.file_text import has_letters
 
 _MAX_NESTING: Final = 100
@@ -42,7 +42,6 @@ class Token(NamedTuple):
     """A tag that closes ends the last one of its name that opened."""
 
 
-_PLACEHOLDER: Final = re.compile(r"\{ ?(\d{1,6}) ?\}")
 _FIRST_WORD_KEY: Final = 1 << 32  # far from the keys of tags
 _FIRST_BREAK_KEY: Final = 1 << 33
 _TABS: Final = "tabs of the text"
@@ -79,12 +78,12 @@ class InlineText:
         self._words: dict[int, str] = {}
         self._breaks: list[Token] = []
         unit = self._make_unit(numbered[start:end])
-        self.unit = unit if has_letters(_PLACEHOLDER.sub("", unit.text)) else None
+        self.unit = unit if has_letters(PLACEHOLDER.sub("", unit.text)) else None
         """This is what to translate; None if there is no letter in it."""
 
     def _make_unit(self, tokens: Sequence[_Numbered]) -> Unit:
         plain = "".join(one.token.raw for one in tokens if one.token.kind is Kind.TEXT)
-        number = max((int(one) for one in _PLACEHOLDER.findall(plain)), default=0)
+        number = max((int(one) for one in PLACEHOLDER.findall(plain)), default=0)
         parts: list[str] = []
         size = 0
         starts: dict[int, int] = {}
@@ -129,7 +128,7 @@ class InlineText:
     ) -> str:
         """Return a translation as the file has it, without what is around the unit."""
         text = translation.text
-        present = {int(one) for one in _PLACEHOLDER.findall(text)}
+        present = {int(one) for one in PLACEHOLDER.findall(text)}
         for number in self._words:
             if number not in present:
                 text = f"{text} {{{number}}}"
@@ -194,7 +193,7 @@ class InlineText:
 
     def _write_text(self, text: str, escape: Callable[[str], str]) -> Iterator[str]:
         done = 0
-        for match in _PLACEHOLDER.finditer(text):
+        for match in PLACEHOLDER.finditer(text):
             if (word := self._words.get(int(match[1]))) is not None:
                 yield self._write_lines(text[done : match.start()], escape)
                 yield word

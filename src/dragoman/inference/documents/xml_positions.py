@@ -53,10 +53,7 @@ def decode_xml(content: bytes, *, max_bytes: int) -> FileText:
     encoding = declared[1].decode("ascii").lower() if declared else "utf-8"
     if encoding.startswith("utf-16"):
         encoding = "utf-8"  # there is a byte order mark, or it could not be read as it was
-    try:
-        return decode_file(content, max_bytes=max_bytes, encoding=encoding)
-    except LookupError:
-        raise DataError(f"the file is in {encoding}, an encoding that is not supported") from None
+    return decode_file(content, max_bytes=max_bytes, encoding=encoding, markup=True)
 
 
 def parse_xml(text: str) -> Element:
@@ -145,10 +142,17 @@ def read_text(raw: str) -> str:
     return "".join([*parts, html.unescape(raw[done:])])
 
 
+_INVALID: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+
+
+def remove_invalid(text: str) -> str:
+    """Return a text without the characters that XML cannot hold."""
+    return _INVALID.sub("", text)
+
+
 def write_text(text: str) -> str:
     """Return a text as XML."""
-    text = re.sub("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udfff]", "", text)
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return html.escape(remove_invalid(text), quote=False)
 
 
 def set_attribute(tag: str, name: str, value: str) -> str:
