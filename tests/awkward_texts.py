@@ -7,6 +7,7 @@ them. All were written for this.
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 
@@ -206,6 +207,18 @@ ITEMS: list[tuple[str, tuple[str, ...]]] = [
     ("See section 5(b)(iii) and 3.2.1(a)(ii).", ("5(b)(iii)", "3.2.1(a)(ii)")),
     ("BIC: COBADEFFXXX, please", ("COBADEFFXXX",)),
     ("The key is XXXX-YYYY-ZZZZ.", ("XXXX-YYYY-ZZZZ",)),
+    ("Upgrade from 2.14.0-rc.1+build.5 today.", ("2.14.0-rc.1+build.5",)),
+    ("Order #A-10023-B is late, see #4711.", ("#A-10023-B", "#4711")),
+    ("Welcome, %{name} of %user.group%!", ("%{name}", "%user.group%")),
+    ("git clone git@example.com:user/tool.git first", ("git@example.com:user/tool.git",)),
+    ("The book is ISBN 978-3-16-148410-0.", ("978-3-16-148410-0",)),
+    ("Use \\frac{a}{b} or $E = mc^2$ here.", ("\\frac{a}{b}", "$E = mc^2$")),
+    ("The key sk_51H8xYzAbCdEfGhIjKl is old.", ("sk_51H8xYzAbCdEfGhIjKl",)),
+    ("First line.\\nSecond line.\\n", ("\\n",)),
+    ("MAC 00:1A:2B:3C:4D:5E, port 10.0.0.254:22", ("00:1A:2B:3C:4D:5E", "10.0.0.254:22")),
+    ("At 2025-03-04T12:34:56.789+02:00 it ended.", ("2025-03-04T12:34:56.789+02:00",)),
+    ("Call (555) 123-4567 or 02-312-3456.", ("(555) 123-4567", "02-312-3456")),
+    ("It is in \\\\server\\share\\file.doc.", ("\\\\server\\share\\file.doc",)),
     ("Read https://x.org/a. Then write to me@x.org.", ("https://x.org/a", "me@x.org")),
 ]
 
@@ -253,6 +266,9 @@ UNKNOWN: list[tuple[str, tuple[str, ...]]] = [
     ("a → b ⇒ c", ("→", "⇒")),
     ("He is ∈ of it, ∀ x.", ("∈", "∀")),
     ("Price: 5 ₩ or ₹ 7", ("₩", "₹")),
+    ("A ∑ᵢ of it, √2 ≤ x", ("∑", "ᵢ", "√", "≤")),
+    ("👩🏽‍💻 at work 🏳️‍🌈 1️⃣ ✔️", ("👩🏽‍💻", "🏳️‍🌈", "1️⃣", "✔️")),
+    ("Đặng Văn and Gökçe Şahin met.", ("Đặng", "Văn", "Şahin")),
     ("© 2024 Tom™", ("©", "2024")),
     ("½ cup of water", ("½",)),
     ("Dvořák and Łódź", ("Dvořák", "Łódź")),
@@ -383,3 +399,22 @@ CASES: list[Case] = [
     *_plain("code", CODE),
     *_plain("other", OTHERS),
 ]
+
+
+def _line_ends(text: str) -> list[str]:
+    return re.findall(r"\r\n|[\n\r\f\u2028]", text)
+
+
+def _blank_lines(text: str) -> list[bool]:
+    return [not line.strip() for line in re.split(r"\r\n|[\n\r\f\u2028]", text)]
+
+
+def assert_whole(case: Case, found: str) -> None:
+    """Assert what holds for the translation of a case, whatever the model says."""
+    assert bool(found.strip()) == bool(case.text.strip()), case.text
+    for item in case.kept:
+        assert found.count(item) >= case.text.count(item), (item, case.text, found)
+    assert found.count("\ufffd") == case.text.count("\ufffd"), case.text
+    if case.kind == "lines" and "wrapped" not in case.text:
+        assert _line_ends(found) == _line_ends(case.text)
+        assert _blank_lines(found) == _blank_lines(case.text)

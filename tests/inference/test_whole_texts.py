@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -11,7 +9,7 @@ from hypothesis import strategies as st
 from dragoman.inference import Translation, Translator
 from dragoman.text.sentence_splitting import sentence_spans
 
-from ..awkward_texts import CASES, Case
+from ..awkward_texts import CASES, assert_whole
 from ..fake_engines import BEHAVIOURS, make_translator
 
 
@@ -33,25 +31,6 @@ def translations(translator: Translator) -> dict[str, Translation]:
 
 KINDS = sorted({case.kind for case in CASES})
 COPIED_OTHERWISE = ("number", "unknown", "code")
-
-
-def line_ends(text: str) -> list[str]:
-    return re.findall(r"\r\n|[\n\r\f\u2028]", text)
-
-
-def blank_lines(text: str) -> list[bool]:
-    return [not line.strip() for line in re.split(r"\r\n|[\n\r\f\u2028]", text)]
-
-
-def assert_whole(case: Case, found: str) -> None:
-    """Assert what holds for any model."""
-    assert bool(found.strip()) == bool(case.text.strip()), case.text
-    for item in case.kept:
-        assert found.count(item) >= case.text.count(item), (item, case.text, found)
-    assert found.count("\ufffd") == case.text.count("\ufffd"), case.text
-    if case.kind == "lines" and "wrapped" not in case.text:
-        assert line_ends(found) == line_ends(case.text)
-        assert blank_lines(found) == blank_lines(case.text)
 
 
 def test_there_are_enough_cases() -> None:

@@ -86,7 +86,8 @@ from dragoman.inference.protection.items import Carriage, Item, find_items, find
         ),
         ("$E = mc^2$ and \\frac{a}{b}, $5 = $6", "code", ["$E = mc^2$", "\\frac{a}{b}"]),
         ("git@a.org:me/it.git, me@a.org: no/yes", "url", ["git@a.org:me/it.git"]),
-        ("%{name}, %a.b%, One.\\nTwo", "placeholder", ["%{name}", "%a.b%", "\\n"]),
+        ("%{name}, %a.b%", "placeholder", ["%{name}", "%a.b%"]),
+        ("One.\\nTwo\\n", "tag", ["\\n", "\\n"]),
         ("#1234, #A-100-B, #5", "hashtag", ["#1234", "#A-100-B"]),
         ("sk-live_51H8xYzAbCdEfGhIj0", "hash", ["sk-live_51H8xYzAbCdEfGhIj0"]),
         (

@@ -104,7 +104,12 @@ _PATTERNS: Final = {
         r"\$(?! )[^$\n]{0,100}[\\^_=][^$\n]{0,100}(?<! )\$(?!\d)",
         r"\\[A-Za-z]{2,30}(?:\{[^{}\n]{0,80}\})+",
     ),
-    "tag": (r"</?[A-Za-z][\w:.-]*(?:\s[^<>]*)?/?>", r"</?\d+/?>", r"<!--.{0,1000}?-->"),
+    "tag": (
+        r"</?[A-Za-z][\w:.-]*(?:\s[^<>]*)?/?>",
+        r"</?\d+/?>",
+        r"<!--.{0,1000}?-->",
+        r"\\[nrt](?=[A-Z\s\\]|$)",  # line ends and tabs as programs spell them
+    ),
     "entity": (r"&(?:[A-Za-z][A-Za-z0-9]{1,30}|\#\d{1,7}|\#[xX][0-9A-Fa-f]{1,6});",),
     "url": (
         rf"(?:(?<![A-Za-z])(?:https?|ftps?|sftp|file|ssh|git|wss?|s3|data)://|(?<!\w)www\.)"
@@ -130,7 +135,6 @@ _PATTERNS: Final = {
         r"%%",
         rf"(?<![\w%])%{_FLAGS}(?:l{{0,2}}[sdfiuxXcge]|@)(?![A-Za-z])",
         r"(?<!\w)%[A-Za-z_][\w.]*%",
-        r"\\[nrt](?=[A-Z\s\\]|$)",  # line ends and tabs as programs spell them
         rf"(?<![\w$])\$[A-Za-z_]{_LETTER}*",
         r"(?<![\w:/]):[a-z_]{2}[\w+-]*:?(?![\w/])",
         r"(?<!\w)__\w+__(?!\w)",

@@ -22,7 +22,7 @@ _CLOSING: Final = ".,;:!?)]}>\"'”“»’…%。，、！？；：）」』》
 _SPACELESS: Final = f"{WITHOUT_SPACES}\u3000-\u303f\uff00-\uff60"  # and their marks
 _TOKEN: Final = re.compile(rf"[{_SPACELESS}]|[^\s{_SPACELESS}]+")
 _BREAKS: Final = re.compile(
-    r"</?(?:br|hr|p|div|li|ul|ol|td|tr|th|img|h[1-6])\b|.*/>$", re.IGNORECASE
+    r"</?(?:br|hr|p|div|li|ul|ol|td|tr|th|img|h[1-6])\b|.*/>$|\\[nrt]$", re.IGNORECASE
 )
 Pairs = Sequence[tuple[int, int]]
 
