@@ -298,7 +298,7 @@ class Trainer:
             self.display.show_message(f"step {step:,}: the loss is {what}; the step is skipped")
 
     def _log(self, result: StepResult) -> None:
-        self.clock.count_tokens(result.tokens)
+        self.clock.count_step(result.step, result.tokens)
         if result.step % self.config.training.log_every and result.step != 1:
             return
         speed, seconds = self.clock.tokens_per_second(), self.clock.seconds()
@@ -518,16 +518,20 @@ class _Clock:
 
     def __init__(self, state: TrainingState) -> None:
         self._started = self._window_start = time.monotonic()
-        self._first_step, self._seconds_before = state.step, state.seconds
+        self._seconds_before = state.seconds
+        self._steady_from, self._steady_step = self._started, state.step
+        self._is_warm = False
         self._window_tokens = 0
 
     def seconds(self) -> float:
         """Return the time spent training, over all the times the run was started."""
         return self._seconds_before + time.monotonic() - self._started
 
-    def count_tokens(self, tokens: int) -> None:
-        """Count the tokens of a step for the speed."""
+    def count_step(self, step: int, tokens: int) -> None:
+        """Count a finished step for the speed; the first is slow, and says nothing of the rest."""
         self._window_tokens += tokens
+        if not self._is_warm:
+            self._steady_from, self._steady_step, self._is_warm = time.monotonic(), step, True
 
     def tokens_per_second(self) -> float:
         """Return the speed since the last call of this."""
@@ -538,11 +542,12 @@ class _Clock:
 
     def is_measured(self, step: int) -> bool:
         """Return whether the steps of this process tell how long one takes."""
-        return step - self._first_step >= 10 or time.monotonic() - self._started >= 10
+        done, seconds = step - self._steady_step, time.monotonic() - self._steady_from
+        return done >= 10 or (done >= 1 and seconds >= 10)
 
     def seconds_left(self, step: int, settings: TrainingConfig) -> float:
         """Return how long the run will still take at the pace of this process."""
-        each = (time.monotonic() - self._started) / max(1, step - self._first_step)
+        each = (time.monotonic() - self._steady_from) / max(1, step - self._steady_step)
         left = (settings.steps - step) * each
         if settings.minutes:
             left = min(left, 60 * settings.minutes - self.seconds())
