@@ -271,14 +271,15 @@ def test_a_broken_document_is_one_line_and_the_others_are_done(
     assert not Path("bad.de.docx").exists()
 
 
+@pytest.mark.parametrize("more", [[], ["--memory", "known.tmx"]], ids=str)
 def test_a_directory_keeps_its_structure_and_is_done_once(
-    model: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+    more: list[str], model: Path, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Path("docs/deep/er").mkdir(parents=True)
     Path("docs/a.md").write_text("# Title\n")
     Path("docs/deep/er/page.html").write_text(PAGE)
     Path("docs/deep/picture.png").write_bytes(b"\x89PNG")
-    good(command("translate", model, "docs", "--out", "docs.de"))
+    good(command("translate", model, "docs", "--out", "docs.de", *more))
     assert Path("docs.de/a.md").read_text() == "# Title\n"
     assert Path("docs.de/deep/er/page.html").read_text() == PAGE
     assert Path("docs.de/deep/picture.png").read_bytes() == b"\x89PNG"
@@ -289,10 +290,23 @@ def test_a_directory_keeps_its_structure_and_is_done_once(
 
     with monkeypatch.context() as patch:
         patch.setattr(Translator, "translate", refuse)
-        good(command("translate", model, "docs", "--out", "docs.de"))
+        good(command("translate", model, "docs", "--out", "docs.de", *more))
     Path("docs/a.md").write_text("# Other\n")
-    good(command("translate", model, "docs", "--out", "docs.de"))
+    good(command("translate", model, "docs", "--out", "docs.de", *more))
     assert Path("docs.de/a.md").read_text() == "# Other\n"
+
+
+def test_a_failure_leaves_what_there_was_and_keeps_what_is_done(
+    model: Path, command: Command
+) -> None:
+    Path("good.txt").write_text("Tom sleeps.\n\n")
+    Path("bad.txt").write_bytes(b"Mary sleeps.\n\xff\xfe\xfd\n")
+    Path("out.txt").write_text("old")
+    found = command("translate", model, "good.txt", "bad.txt", "--out", "out.txt")
+    assert found.status == 2
+    assert Path("out.txt").read_text() == "old"
+    assert "out.txt.unfinished: holds what was translated before the error" in found.err
+    assert Path("out.txt.unfinished").read_text().startswith("Tom sleeps.\n\n")
 
 
 @pytest.mark.parametrize(
@@ -341,15 +355,6 @@ def test_the_input_is_never_the_output(model: Path, command: Command) -> None:
     assert found.status == 2
     assert "would be overwritten by its translation" in found.err
     assert Path("in.txt").read_text() == "Good morning.\n"
-
-
-def test_a_failure_leaves_what_there_was(model: Path, command: Command) -> None:
-    Path("old.txt").write_text("kept\n")
-    Path("bad.txt").write_bytes(b"fine\nbad \xff\n")
-    assert command("translate", model, "bad.txt", "-o", "old.txt").status == 2
-    assert Path("old.txt").read_text() == "kept\n"
-    assert command("translate", model, "bad.txt", "-o", "new.txt").status == 2
-    assert sorted(path.name for path in Path().iterdir()) == ["bad.txt", "old.txt"]
 
 
 @pytest.mark.parametrize(

@@ -211,8 +211,8 @@ def _count_lines(files: Sequence[Path]) -> int | None:
 def open_output(path: Path | None, inputs: Sequence[Path] = ()) -> Iterator[TextIO]:
     """Open a file to write, or give standard output; what was there stays if nothing is written.
 
-    The file is written under another name first, so that a failure leaves what there was; when the
-    user stops the program, what is done is kept.
+    The file is written under another name first, so that a failure leaves what there was; what was
+    done before the failure is kept under that name. When the user stops the program, it is kept.
     """
     if path is None:
         yield sys.stdout
@@ -235,7 +235,10 @@ def open_output(path: Path | None, inputs: Sequence[Path] = ()) -> Iterator[Text
             raise
         except BaseException:
             with suppress(OSError):
-                unfinished.unlink()
+                if unfinished.stat().st_size:
+                    print_message(f"{unfinished}: holds what was translated before the error")
+                else:
+                    unfinished.unlink()
             raise
         unfinished.replace(path)
 

@@ -223,7 +223,12 @@ class _Record:
         self, out: Path, translator: Translator, settings: DocumentOptions, options: dict[str, Any]
     ) -> None:
         self._out = out
-        given = {name: repr(value) for name, value in options.items() if value not in (None, ())}
+        # A memory grows with every file, and would have all of them translated again.
+        given = {
+            name: name if name == "memory" else repr(value)
+            for name, value in options.items()
+            if value not in (None, ())
+        }
         model = [identify_model(one.path) for one in translator._loaded]
         facts = json.dumps([model, repr(settings), given], sort_keys=True)
         self._settings = hashlib.sha256(facts.encode()).hexdigest()
