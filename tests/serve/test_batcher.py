@@ -20,7 +20,7 @@ from dragoman.inference.cpu.continuous_batching import ContinuousBatch
 from dragoman.serve.batcher import MAX_BATCHES, BatchedEngine, Batcher
 from dragoman.serve.errors import ServiceError
 from dragoman.serve.limits import RequestContext
-from dragoman.serve.metrics import Metrics
+from dragoman.serve.prometheus_metrics import Metrics
 
 from ..shortlist_helpers import give_shortlist
 from .service_fixtures import SENTENCES, Service, start, wait_for

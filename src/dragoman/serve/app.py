@@ -18,7 +18,15 @@ from dragoman.serve.authentication import Authenticator
 from dragoman.serve.document_jobs import DocumentJobs
 from dragoman.serve.errors import handle_failure, handle_http_error, handle_invalid_request
 from dragoman.serve.middleware import RequestMiddleware
-from dragoman.serve.routes import deepl, documents, health, libretranslate, page, reference, v1
+from dragoman.serve.routes import (
+    api_reference,
+    deepl,
+    documents,
+    health,
+    libretranslate,
+    page,
+    v1,
+)
 from dragoman.serve.service import TranslationService
 
 
@@ -37,7 +45,7 @@ def build_app(service: TranslationService) -> FastAPI:
         title="Dragoman",
         version=__version__,
         description="Translation and parsing.",
-        docs_url=None,  # that page would load scripts from elsewhere; see routes/reference
+        docs_url=None,  # that page would load scripts from elsewhere; see routes/api_reference
         redoc_url=None,
         lifespan=lifespan,
     )
@@ -45,7 +53,15 @@ def build_app(service: TranslationService) -> FastAPI:
     app.state.authenticator = Authenticator(service.settings)
     app.state.documents = documents.DocumentStore()
     app.state.document_jobs = jobs
-    for module in (v1, page, reference, libretranslate, documents, deepl, health):  # as in /docs
+    for module in (
+        v1,
+        page,
+        api_reference,
+        libretranslate,
+        documents,
+        deepl,
+        health,
+    ):  # as in /docs
         app.include_router(module.router)
     app.add_exception_handler(HTTPException, handle_http_error)
     app.add_exception_handler(RequestValidationError, handle_invalid_request)

@@ -20,7 +20,7 @@ from dragoman.search import Hypothesis, SearchOptions
 from dragoman.search.options import output_limits
 from dragoman.serve.errors import ServiceError, as_service_error, log, shutting_down
 from dragoman.serve.limits import current_request
-from dragoman.serve.metrics import Metrics
+from dragoman.serve.prometheus_metrics import Metrics
 from dragoman.trees.grammar import SentencesToParse
 
 MAX_BATCHES: Final = 12

@@ -27,7 +27,7 @@ from dragoman.serve.limits import (
     DOCUMENT_SECONDS,
     MAX_DOCUMENT_JOBS,
 )
-from dragoman.serve.models import ModelRegistry, ServedModel
+from dragoman.serve.model_registry import ModelRegistry, ServedModel
 from dragoman.serve.service import TranslationService
 from dragoman.text.languages import detect_languages
 

@@ -21,7 +21,7 @@ from starlette.types import Message, Receive
 
 from dragoman.errors import ConfigError
 from dragoman.serve.errors import ServiceError, shutting_down
-from dragoman.serve.metrics import Metrics
+from dragoman.serve.prometheus_metrics import Metrics
 
 MAX_BEAM: Final = 32
 """The widest beam, and the longest n-best list, that a request may ask for."""

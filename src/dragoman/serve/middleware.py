@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dragoman.serve.errors import ServiceError, log, to_response
 from dragoman.serve.limits import LimitedBody
-from dragoman.serve.metrics import Metrics
+from dragoman.serve.prometheus_metrics import Metrics
 
 HEADERS: Final = {
     b"x-content-type-options": b"nosniff",

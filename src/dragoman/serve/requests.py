@@ -24,7 +24,7 @@ from dragoman.inference.translation_types import Issue
 from dragoman.serve.authentication import Authenticator
 from dragoman.serve.errors import ServiceError
 from dragoman.serve.limits import MAX_FORM_FIELDS
-from dragoman.serve.models import ServedModel
+from dragoman.serve.model_registry import ServedModel
 from dragoman.serve.service import TranslationService
 from dragoman.text.languages import detect_languages
 from dragoman.text.wrong_language import find_other_language

@@ -19,8 +19,8 @@ from dragoman.inference.parser import Parse
 from dragoman.serve.batcher import Batcher
 from dragoman.serve.errors import raise_service_errors
 from dragoman.serve.limits import AdmissionControl, RequestContext, current_request
-from dragoman.serve.metrics import Metrics
-from dragoman.serve.models import ModelRegistry, ServedModel
+from dragoman.serve.model_registry import ModelRegistry, ServedModel
+from dragoman.serve.prometheus_metrics import Metrics
 from dragoman.serve.serial_queue import SerialQueue
 from dragoman.serve.settings import Settings
 from dragoman.system.cores import available_cores

@@ -13,7 +13,7 @@ import pytest
 from dragoman.inference import Glossary, load
 from dragoman.inference.cpu import kernel_library
 from dragoman.inference.loading import load_for_inference
-from dragoman.serve import models
+from dragoman.serve import model_registry
 
 from ..service_fixtures import SENTENCES, Service
 
@@ -218,7 +218,7 @@ def test_an_engine_of_another_kind_is_asked_as_it_is(
         loaded, engine = load_for_inference(*arguments)
         return loaded, Other(engine)
 
-    monkeypatch.setattr(models, "load_for_inference", open_other)
+    monkeypatch.setattr(model_registry, "load_for_inference", open_other)
     service = served()
     assert service.client.get("/v1/models").json()[0]["batched"] is False
     found = ask(service, text=SENTENCES[:20], raw=True)

@@ -23,7 +23,7 @@ from dragoman.serve.limits import (
     MAX_GLOSSARY,
     MAX_PHRASES,
 )
-from dragoman.serve.models import ServedModel
+from dragoman.serve.model_registry import ServedModel
 from dragoman.serve.requests import Body, check_size, get_authenticator, get_service, translate
 from dragoman.serve.service import TranslationService
 from dragoman.text.languages import detect_languages

@@ -11,8 +11,8 @@ from html.parser import HTMLParser
 import pytest
 
 from dragoman.serve.limits import MAX_BEAM
+from dragoman.serve.routes.api_reference import render_reference
 from dragoman.serve.routes.page import POLICY
-from dragoman.serve.routes.reference import render_reference
 
 from ..service_fixtures import Service
 
