@@ -10,11 +10,11 @@ import re
 from bisect import bisect_left
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Final
 
 from dragoman.inference.documents.document import PLACEHOLDER, Mark, Unit
-from dragoman.inference.documents.piece_alignment import SENTENCE_END, Piece, PieceAlignment
+from dragoman.inference.documents.piece_alignment import Piece, PieceAlignment
+from dragoman.text.sentence_splitting import ends_sentence
 
 _BREAKS: Final = "\n\t"
 _CLOSING: Final = {")": "(", "]": "[", "}": "{", "”": "“", "»": "«", "）": "（", "」": "「"}
@@ -195,15 +195,6 @@ class _Projection:
         self._sources, self._targets = self._aligned.source, self._aligned.target
         self._found: dict[int, tuple[int, int]] = {}
         self._source_end = len(self._source.rstrip())
-
-    @cached_property
-    def _sentence_ends(self) -> tuple[list[int], list[int]]:
-        """Return where sentences end in the source and in the target."""
-        source, target = (
-            [match.end() for match in SENTENCE_END.finditer(text)]
-            for text in (self._source, self._target)
-        )
-        return source, target
 
     def project(self) -> Unit:
         """Return the translation with all marks, in the order of the source."""
@@ -441,7 +432,7 @@ class _Projection:
         if following == len(sources) and mark.end >= self._source_end:
             return bounds[1]
         place: int | None = None
-        if gap and not any(map(str.isspace, gap)) and SENTENCE_END.match(gap + " "):
+        if gap and not any(map(str.isspace, gap)) and ends_sentence(gap):
             place = self._find_sentence_end(mark.start)
         if place is None and not any(map(str.isspace, gap)):
             run = self._aligned.find_run(before)
@@ -460,13 +451,15 @@ class _Projection:
 
     def _find_sentence_end(self, at: int) -> int | None:
         """Return where the sentence ends that ends in the source at a place; None if unknown."""
-        ends, others = self._sentence_ends
-        number = bisect_left(ends, at + 1) - 1
-        if number < 0 or len(ends) != len(others):
+        ends, others = self._aligned.sentence_ends
+        number = bisect_left(ends, at)
+        if number == len(ends) or len(ends) != len(others):
             return None
-        place = others[number]
-        closed = self._source[ends[number] : at].strip()
-        return place + (_count_punctuation(self._target, place) if closed else 0)
+        # What closes after it, such as a quotation mark, does so in the translation, too.
+        closing, place = self._source[at : ends[number]], others[number]
+        if any(map(str.isalnum, closing)):
+            return None  # a point of an abbreviation
+        return place - min(len(closing), max(0, _count_punctuation(self._target, place, -1) - 1))
 
     def find_boundaries(self, places: Sequence[int]) -> list[int]:
         """Return places between target words that divide them best as places divide the source.

@@ -9,11 +9,13 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from itertools import accumulate, pairwise
 from math import sqrt
 from typing import Final, NamedTuple
 
 from dragoman.text.scripts import SOUTHEAST_ASIAN, WITHOUT_SPACES, characters_of
+from dragoman.text.sentence_splitting import sentence_spans
 
 _SIGNS: Final = (  # of these scripts: vowels and tones on letters
     r"\u0e31\u0e34-\u0e3a\u0e47-\u0e4e\u0eb1\u0eb4-\u0ebc\u0ec8-\u0ecd\u0f71-\u0f84\u0f90-\u0fbc"
@@ -28,7 +30,6 @@ _PIECE: Final = re.compile(
     rf"|['’·.\-\u2010\u2011\xad](?={_LETTER}))*"
 )
 _WORD: Final = re.compile(r"\S+")
-SENTENCE_END: Final = re.compile(r"[.!?…]+(?=[\"'”’»)\]]*(?:\s|$))|[。！？]+|\n")
 
 
 class Piece(NamedTuple):
@@ -61,6 +62,15 @@ def split_pieces(text: str, exact: Iterable[tuple[int, int]] = ()) -> list[Piece
     ]
 
 
+def find_sentence_ends(text: str) -> list[int]:
+    """Return where the sentences of a text end; a line ends one, too."""
+    return [
+        line.start() + end
+        for line in re.finditer(r"[^\n]+", text)
+        for _, end in sentence_spans(line[0])
+    ]
+
+
 class PieceAlignment:
     """Say which pieces of a source each piece of its translation comes from."""
 
@@ -87,6 +97,11 @@ class PieceAlignment:
                 links[s] /= total
                 self.places[s].append((links[s], t))
 
+    @cached_property
+    def sentence_ends(self) -> tuple[list[int], list[int]]:
+        """Return where sentences end in the source and in the target."""
+        return find_sentence_ends(self.source_text), find_sentence_ends(self.target_text)
+
     def _link_words(self, pairs: Sequence[tuple[int, int]]) -> bool:
         """Link the pieces of aligned words; return whether there were any."""
         sources, targets = _by_word(self.source), _by_word(self.target)
@@ -112,8 +127,8 @@ class PieceAlignment:
 
     def _link_sentences(self, sources: Sequence[int], targets: Sequence[int]) -> None:
         """Link pieces in order, in proportion, sentence by sentence if there are as many."""
-        some = _split_at(self.source_text, self.source, sources)
-        others = _split_at(self.target_text, self.target, targets)
+        some = _split_at(self.sentence_ends[0], self.source, sources)
+        others = _split_at(self.sentence_ends[1], self.target, targets)
         if len(some) != len(others):
             some, others = [list(sources)], [list(targets)]
         for part, other in zip(some, others, strict=True):
@@ -178,9 +193,10 @@ def _by_word(pieces: Sequence[Piece]) -> dict[int, list[int]]:
     return found
 
 
-def _split_at(text: str, pieces: Sequence[Piece], chosen: Sequence[int]) -> list[list[int]]:
+def _split_at(
+    ends: Sequence[int], pieces: Sequence[Piece], chosen: Sequence[int]
+) -> list[list[int]]:
     """Return pieces sentence by sentence."""
-    ends = [match.end() for match in SENTENCE_END.finditer(text)]
     found: dict[int, list[int]] = {}
     for i in chosen:
         found.setdefault(bisect_left(ends, pieces[i].end), []).append(i)
