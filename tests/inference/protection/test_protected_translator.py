@@ -275,6 +275,14 @@ def test_what_a_translation_must_have_is_left_in_the_text() -> None:
     assert Issue("item", "18") in found.issues
 
 
+def test_what_became_of_a_placeholder_is_taken_out() -> None:
+    mangled = each(lambda text: f"Der {{.1}} Hund {text.replace('{1}', '{.1}')} }}")
+    found = protect("The dog sees https://a.b/c now.", mangled).text
+    assert "https://a.b/c" in found
+    assert not set("{}") & set(found)
+    assert "{x}" in protect("The {x} sees https://a.b/c now.", mangled).text
+
+
 def test_languages_without_spaces_keep_items_between_their_characters() -> None:
     found = protect(
         "See https://a.b/c now.", each(lambda text: f"现在看{text.split()[1]}。"), ("en", "zh")

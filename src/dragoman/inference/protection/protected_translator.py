@@ -57,6 +57,8 @@ _MAX_SEARCHED: Final = 20
 _LONGEST_SEARCHED: Final = 2000
 """What became of items is looked for only if few are missing in an output that is not long."""
 _SPACES: Final = re.compile(" {2,}")
+_BRACES: Final = re.compile(r"\{[^\w{}]{0,3}\d?[^\w{}]{0,3}\}|[{}]")
+"""What a model makes of {1} where it does not copy it, or of one that it has only read of."""
 Spans = list[tuple[int, int]]
 
 
@@ -306,6 +308,7 @@ class _Restoration:
         self._edits += [Edit(start, end, gap) for start, end in damage]
         self._restore_stand_ins()
         self._restore_copies()
+        self._drop_braces(wanted)
         self._check_numbers()
         if last or not self.failed:
             self._put_missing()
@@ -336,10 +339,11 @@ class _Restoration:
     def _restore_stand_ins(self) -> None:
         for number, name in self.plan.stand_ins.items():
             spans = find_copies(name, self._output)
+            if not spans and name[0] == "{":
+                spans = find_copies(name[:-1], self._output)  # the model did not close it
             if len(spans) == 1 or (spans and self._last):
                 for place, (start, end) in enumerate(spans):
-                    repeat = place and self.plan.items[number].counted
-                    self._take(start, end, "" if repeat else self._write(number))
+                    self._take(start, end, "" if place else self._write(number))
             else:
                 self.failed_items.add(number)
 
@@ -379,6 +383,14 @@ class _Restoration:
             else:
                 self._take(*damaged, item.text)
                 self.issues.append(Issue("item", item.text, repaired=True))
+
+    def _drop_braces(self, wanted: str) -> None:
+        """Take out braces that are of no item, where the source has none."""
+        if "{" in wanted or "}" in wanted:
+            return
+        for match in _BRACES.finditer(self._output):
+            if self._covered.isdisjoint(range(*match.span())):
+                self._take(*match.span(), "")
 
     def _check_numbers(self) -> None:
         kept = [item for item in self.plan.items if item.kind != "sign"]
