@@ -34,6 +34,9 @@ def same(text: str) -> str:
         ("Introduction ........ 12", ["Introduction", "12"]),
         ("Sign here: ________", ["Sign here:"]),
         ("one  two", ["one  two"]),
+        ("| Apples | 3 |\n|---|--:|\n|Red pears|$12|", ["Apples", "3", "Red pears", "$12"]),
+        ("cat a.txt | grep b", ["cat a.txt", "grep b"]),
+        ("|x| is (a|b)", ["|x| is (a|b)"]),
     ],
 )
 def test_sentences_are_found(text: str, sentences: list[str]) -> None:

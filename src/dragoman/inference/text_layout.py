@@ -13,15 +13,22 @@ from dragoman.text.languages import written_without_spaces
 from dragoman.text.paragraphs import Paragraph, split_paragraphs
 from dragoman.text.sentence_splitting import sentence_spans
 
-_DIVIDER: Final = re.compile(r"(?<!\s)\s*(?:\t| {3,}|\.{4,}|(?:\. ){4,}|_{4,})\s*")
-"""What divides the cells of a table or a form: tabs, wide gaps, leader dots, blanks to fill in."""
+_DIVIDER: Final = re.compile(
+    r"(?<!\s)\s*(?:\t| {3,}|\.{4,}|(?:\. ){4,}|_{4,}|(?:(?<=\s)|^)\|(?=\s|$))\s*"
+)
+"""What divides the cells of a table or a form: tabs, wide gaps, leader dots, blanks to fill in, and
+a vertical line between spaces."""
+_ROW: Final = re.compile(r"\|.*\|", re.DOTALL)
+_ROW_DIVIDER: Final = re.compile(r"(?<!\s)\s*(?<!\\)\|\s*")
+"""In a row between vertical lines all of them divide."""
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
 def _cells(text: str) -> Iterator[tuple[int, int]]:
     """Yield where the cells of a paragraph begin and end; most have one."""
     start = 0
-    for divider in _DIVIDER.finditer(text):
+    dividers = _ROW_DIVIDER if _ROW.fullmatch(text) else _DIVIDER
+    for divider in dividers.finditer(text):
         if divider.start() > start:
             yield start, divider.start()
         start = divider.end()

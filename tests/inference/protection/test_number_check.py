@@ -130,6 +130,12 @@ def test_what_is_missing_is_said() -> None:
     assert report.edits == []
 
 
+def test_numbers_written_together_are_missing_together() -> None:
+    report = check_numbers("It is 50/50, or 1.5–2.5.", "Es ist 50 oder 2,5.", ("en", "de"))
+    assert [token.text for token in report.lost] == ["50/50", "1.5–2.5"]
+    assert localize_number("1.5–2.5", ("en", "de")) == "1,5–2,5"
+
+
 def test_a_date_in_pieces_is_missing() -> None:
     report = check_numbers("on 11/16/2024", "am 11./16/2024", ("en", "de"))
     assert [token.text for token in report.lost] == ["11/16/2024"]

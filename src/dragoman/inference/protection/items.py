@@ -182,6 +182,7 @@ _PATTERNS: Final = {
     "reference": (
         r"(?<![\w.])\d+(?:\.\d+)*[a-z]?(?:\([a-zA-Z0-9]{1,4}\))+(?!\w)",
         rf"{_NUMBERED}\d+(?:\.\d+)+(?![\w%])",
+        r"(?<![\w.,])\d+ ?[¼-¾⅐-⅞](?!\w)",  # 1 ½
     ),
     "letters": (
         # no word of any language, and too much for a model
@@ -192,6 +193,7 @@ _PATTERNS: Final = {
     "version": (
         r"(?<![\w.-])[vV]\d+(?:\.\d+)*(?:-?(?:alpha|beta|rc|dev|[ab])\.?\d*)?(?!\w)"
         r"(?:[-+]\w[\w.]*\w)?",
+        r"(?<![\w.-])[A-Za-z]+\d+(?:\.\d+)+(?!\w)",  # python3.11
         # neither thousands nor a date
         r"(?<![\w.,:/-])(?!\d{1,3}(?:\.\d{3})+(?![\d.]))"
         r"(?!\d{1,2}\.\d{1,2}\.(?:\d{2}){1,2}(?![\d.]))"
@@ -226,7 +228,7 @@ _ITEMS: Final = re.compile(
 )
 _TRIGGER: Final = re.compile(
     r"[@/\\{}%<&`#$\[_]|\d[-:.]\d|[A-Za-z]-?\d|\d[A-Fa-fA-Z]|\+\d|\(\d|--\w|:[a-z]|[A-Za-z0-9]\.[a-z]"
-    r"|\d \d|[A-Z]\+\+|([A-Za-z])\1{2}|[A-Za-z]{50}|\d[a-z]?\("
+    r"|\d \d|[A-Z]\+\+|([A-Za-z])\1{2}|[A-Za-z]{50}|\d ?[¼-¾⅐-⅞]|\d[a-z]?\("
 )
 """No item begins before the word with the first of these."""
 _LEAST_IBAN_DIGITS: Final = 10

@@ -9,6 +9,7 @@ missing takes the place of a number that came from nowhere, if that looks like i
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -82,6 +83,8 @@ _MUCH_ALIKE: Final = 0.8
 _MAX_COMPARED: Final = 1000
 """Where so many pairs would have to be compared, the translation is no good anyway."""
 _ROMAN_DIGITS: Final = ("", "I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX")
+_RUN: Final = re.compile(r"\d+(?:[.,]\d+)*(?:[/:^–-]\d+(?:[.,]\d+)*)+")
+"""Numbers that are written together."""
 _LONGEST_NUMBER: Final = 40
 """A longer row of digits is a code, and has no value."""
 _UNIT_BEFORE: Final = re.compile(r"(?:[€$£¥₩]|EUR|USD|GBP)\s?$")
@@ -123,8 +126,7 @@ def find_numbers(text: str, language: str, hidden: Sequence[tuple[int, int]]) ->
     """Return the numbers of a text that are not in what is hidden, in order."""
     if _HAS_DIGIT.search(text) is None:
         return []
-    edits = [Edit(start, end, "\0" * (end - start)) for start, end in hidden]
-    text = apply_edits(text, edits) if edits else text
+    text = _hide(text, hidden)
     found: list[NumberToken] = []
     for match in _NUMBER.finditer(text):
         kind = match.lastgroup or ("date" if match["date"] else "plain")
@@ -142,6 +144,10 @@ def find_numbers(text: str, language: str, hidden: Sequence[tuple[int, int]]) ->
             _include_scale(token, text)
         found.append(token)
     return _join_scaled(found, text) if primary_code(language) in ("ko", "ja", "zh") else found
+
+
+def _hide(text: str, hidden: Sequence[tuple[int, int]]) -> str:
+    return apply_edits(text, [Edit(start, end, "\0" * (end - start)) for start, end in hidden])
 
 
 def _include_scale(token: NumberToken, text: str) -> None:
@@ -207,9 +213,25 @@ def check_numbers(
     wanted = find_numbers(source, languages[0], hidden[0])
     if not wanted:
         return NumberReport()
-    return _Comparison(
+    report = _Comparison(
         source, target, languages, wanted, find_numbers(target, languages[1], hidden[1])
     ).report()
+    report.lost = _with_neighbours(report.lost, _hide(source, hidden[0])) if report.lost else []
+    return report
+
+
+def _with_neighbours(lost: Sequence[NumberToken], text: str) -> list[NumberToken]:
+    """Return lost numbers with those they are written together with: all of 50/50, 16:9, 25–30."""
+    runs = [match.span() for match in _RUN.finditer(text)]
+    starts = [start for start, _ in runs]
+    found: dict[int, NumberToken] = {}
+    for token in lost:
+        run = runs[place] if (place := bisect_right(starts, token.start) - 1) >= 0 else (0, 0)
+        if token.start < run[1] and token.end <= run[1]:
+            found[run[0]] = NumberToken(*run, text[run[0] : run[1]], "run")
+        else:
+            found[token.start] = token
+    return list(found.values())
 
 
 def says_sign(sign: str, text: str) -> bool:
@@ -223,6 +245,8 @@ def localize_number(text: str, languages: tuple[str, str]) -> str:
     if len(tokens) == 1 and tokens[0].kind == "time" and ":" not in text and "." not in text:
         hour, minute = tokens[0].parts
         return f"{hour}:{minute:02}"  # 8시 46분
+    if len(tokens) > 1:
+        return apply_edits(text, localize_numbers(text, languages, ()))
     whole = len(tokens) == 1 and tokens[0].text == text and tokens[0].readings
     return whole[0].write(languages[1]) if whole and number_format(languages[1]) else text
 
