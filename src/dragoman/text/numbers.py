@@ -131,7 +131,10 @@ def read_number(text: str, code: str | None) -> list[NumberReading]:
     form = number_format(code)
     if form is None:
         return [as_group, as_decimal]
-    return [as_decimal] if form.decimal == mark else [as_group]
+    if form.decimal != mark:
+        return [as_group]
+    # Three digits after a comma are mostly a decimal's; 15,000 may be as English has it.
+    return [as_decimal, as_group] if mark == "," and tail.endswith("00") else [as_decimal]
 
 
 # --- scale words ---

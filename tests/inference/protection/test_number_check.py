@@ -12,6 +12,7 @@ from dragoman.inference.protection.number_check import (
 from dragoman.inference.protection.text_edits import apply_edits
 
 RIGHT = [
+    ("fr-en", "15,000 dollars par enfant", "15,000 dollars per child"),
     ("en-de", "on Thursday from 9pm", "am Donnerstag ab 21 Uhr"),
     ("en-de", "at 9 p.m.", "um 21:00 Uhr"),
     ("fr-en", "dans les années 80", "in the 1980s"),

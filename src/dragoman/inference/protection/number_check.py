@@ -297,6 +297,7 @@ class _Comparison:
         self._months = {
             n for n, name in enumerate(names, 1) if re.search(rf"\b{name}", self._lowered)
         }
+        self._romans = set(re.findall(r"\b[IVX]+\b", target))
         self._says_minus = _MINUS_WORDS.search(target) is not None
         self._says_clock = _CLOCK_WORDS.search(target) is not None
         self._signs = {sign for sign in _SIGN_PATTERNS if says_sign(sign, target)}
@@ -491,7 +492,7 @@ class _Comparison:
         if not 2 <= value < 40:
             return False
         roman = "X" * (value // 10) + _ROMAN_DIGITS[value % 10]
-        return re.search(rf"\b{roman}\b", self.target) is not None
+        return roman in self._romans
 
     def _says(self, word: str) -> bool:
         """Return whether a word of the translation begins so; a short one is the whole word."""
