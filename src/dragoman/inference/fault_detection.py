@@ -50,7 +50,7 @@ MAX_MARKS: Final = 6.0
 """Marks and numbers may come so often in a row, as in a line of dots."""
 MAX_CUTS: Final = 8
 """So many loops are cut out of a text at most."""
-LONG_WORD: Final = 12
+LONG_WORD: Final = 7
 """In words of so many letters repetition is looked for."""
 
 _TOKENS: Final = re.compile(rf"[{WITHOUT_SPACES}]|[^\W{WITHOUT_SPACES}]+|[^\w\s\ufffd]")
