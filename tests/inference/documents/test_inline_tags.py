@@ -9,13 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.inference.documents.document import Mark, Unit
-from dragoman.inference.documents.inline_tags import InlineText, split_tokens
+from dragoman.inference.documents.inline_tags import TaggedText, split_tokens
+from dragoman.inference.documents.mark_projection import project_marks
 
 PATTERN = re.compile(r"(?P<tag><[^<>]*>)|(?P<word>%s)")
 
 
-def inline(text: str) -> InlineText:
-    return InlineText(split_tokens(text, PATTERN))
+def inline(text: str) -> TaggedText:
+    return TaggedText(split_tokens(text, PATTERN))
 
 
 @pytest.mark.parametrize(
@@ -32,6 +33,8 @@ def inline(text: str) -> InlineText:
         ("a<b><i></i></b>c", "ac"),
         ("{3} and %s", "{3} and {4}"),
         ("a <x/> b", "a b"),
+        ("a <i>b <x/></i>c", "a b c"),
+        ("a<i> <x/>b</i>", "a b"),
         ("a <br> b", "a\nb"),
         ("<b>a <i>b</b> c</i>", "a b c"),
     ],
@@ -50,9 +53,20 @@ def test_any_order_of_tags_comes_back(parts: list[str]) -> None:
     assert found.render(found.unit) == text
 
 
-def test_lost_placeholders_are_put_at_the_end() -> None:
-    assert inline("a %s b %s").render(Unit("c {2}")) == "c %s %s"
-    assert inline("a %s").render(Unit("c { 1 } d")) == "c %s d"
+@pytest.mark.parametrize(
+    ("text", "translation", "written"),
+    [
+        ("a %s b <b>%s</b>", "c {2}", "%s c <b>%s</b>"),
+        ("a %s", "c { 1 } d", "c %s d"),
+        ("a.<x/>%s", "c.{1}", "c.<x/>%s"),
+    ],
+)
+def test_placeholders_are_whole_whatever_a_translation_says(
+    text: str, translation: str, written: str
+) -> None:
+    found = inline(text)
+    assert found.unit is not None
+    assert found.render(project_marks(found.unit, translation)) == written
 
 
 @given(st.data())

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from dragoman.errors import DataError
 from dragoman.inference.documents.json_strings import is_code
 from dragoman.inference.documents.unit_translation import translate_units
+from dragoman.inference.translation_types import Translation
 
 from .fake_translators import shout_texts
 from .filling import copy, fill_with, read, shout, texts
@@ -114,7 +115,10 @@ def test_a_tab_divides_a_text_and_stays_a_tab() -> None:
 
 def test_placeholders_that_are_lost_are_added() -> None:
     document = read("json", '{"a": "Hello {name}, %d new"}')
-    assert fill_with(document, lambda _: "Hallo") == '{"a": "Hallo {name} %d"}'
+    units = translate_units(
+        document.units, lambda texts, _: [Translation(texts[0], "Hallo", 0.0, (), ((0, 0),))]
+    )
+    assert document.fill(units) == b'{"a": "Hallo {name} %d"}'
 
 
 def test_branches_of_a_plural_are_translated() -> None:

@@ -121,7 +121,7 @@ def pairs(alignment: str) -> list[tuple[int, int]]:
         ("The first.<n/> A second.", "Das Erste. Ein Zweites.", "", "Das Erste.<n/> Ein Zweites."),
         ("“Go.<n/>” I go.", "„Geh.“ Ich gehe.", "", "„Geh.<n/>“ Ich gehe."),
         ("“Go.”<n/> I go.", "„Geh.“ Ich gehe.", "", "„Geh.“<n/> Ich gehe."),
-        ("Dr. Wu came. <b>He</b> left.", "吴医生来了。他走了。", "", "吴医生来了。<b>他</b>走了。"),
+        ("Dr. Wu is. <b>He</b> is as I am.", "吴医生。他和我。", "", "吴医生。<b>他</b>和我。"),
         ("So one,<n/> two.", "Zwei, so eins, ja.", "0-1 1-2 2-0 2-3", "Zwei, so eins,<n/> ja."),
         ("Wort<n/>teil da", "there wordpart", "0-1 1-0", "there wordpart<n/>"),
         ("Only this.<n/>", "Nur dies.", "0-0 1-1", "Nur dies.<n/>"),

@@ -18,6 +18,7 @@ from dragoman.inference.documents.file_signatures import refuse_other_files
 from dragoman.inference.documents.file_text import FileText, decode_text
 from dragoman.inference.documents.inline_tree import (
     LINE_BREAK,
+    MAX_DEPTH,
     WORD,
     Group,
     InlineTree,
@@ -76,9 +77,8 @@ _DESCRIPTIONS: Final = _words(
 _FILE_NAME: Final = re.compile(r"\S+\.\w{2,4}|\w+://\S+")
 _UNIT_OF_MEASURE: Final = re.compile(r"(?:\d|\b[munpkcdMG]?[mgslLAJWVN]|\bft|\byd|\bmi|\bin)$")
 _SPACES: Final = " \t\r\n\f"
-_MAX_DEPTH: Final = 30
 _MAX_PIECES: Final = 2000
-"""Inline tags in one another, and tags and texts in a paragraph, are no more than so many."""
+"""Tags and texts in a paragraph are no more than so many."""
 
 
 @dataclass(slots=True)
@@ -339,7 +339,7 @@ class HtmlText:
 
     def _add_group(self, name: str, pieces: _Pieces) -> None:
         now = self._open
-        if len(now.stack) >= _MAX_DEPTH:
+        if len(now.stack) >= MAX_DEPTH:
             self._add_object(pieces)
             return
         group = Group(_Tag(name, pieces, start=len(now.raw)))

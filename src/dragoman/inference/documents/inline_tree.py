@@ -20,6 +20,8 @@ LINE_BREAK: Final = "\n"
 TAB: Final = "\t"
 WORD: Final = "word"
 """This stands for a word in a sentence: code, a page number, a formula."""
+MAX_DEPTH: Final = 40
+"""What is nested deeper in a paragraph is left as it is."""
 
 
 @dataclass(slots=True)
@@ -150,16 +152,18 @@ class InlineTree:
         """Return whether there are letters in it."""
         return any(map(str.isalpha, self.unit.text))
 
-    def to_nodes(self, translation: Unit) -> list[Node]:
+    def to_nodes(self, translation: Unit, *, partial: bool = False) -> list[Node]:
         """Return the tree of a translation, each text with its formatting.
 
-        Groups that are only there for formatting are gone; all others and all objects are there.
+        Groups that are only there for formatting are gone; all others and all objects are there,
+        with `partial` those alone that have marks.
         """
         marks = {
             mark.key: mark for mark in translation.marks if mark.key in range(len(self._nodes))
         }
         end = len(translation.text)
-        missing = [Mark(end, end, key) for key in range(len(self._nodes)) if key not in marks]
+        keys = () if partial else range(len(self._nodes))
+        missing = [Mark(end, end, key) for key in keys if key not in marks]
         whole = Unit(translation.text, (*marks.values(), *missing))
         nodes = self._to_nodes(whole.text, nest_marks(whole), self._root)
         return _unwrap([*self._root.before, *nodes, *self._root.after])
@@ -249,12 +253,13 @@ def _mark_formats(group: Group) -> None:
         group.format = next((one for one in inner if one is not None), None)
 
 
-def _has_text(node: Node) -> bool:
+def has_text(node: Node) -> bool:
+    """Return whether there are characters in a node, or something stands for a word."""
     if isinstance(node, Text):
         return bool(node.text.strip())
     if isinstance(node, Object):
         return node.stands_for == WORD
-    return any(map(_has_text, node.children))
+    return any(map(has_text, node.children))
 
 
 def _has_letters(node: Node) -> bool:
@@ -263,29 +268,50 @@ def _has_letters(node: Node) -> bool:
     return isinstance(node, Group) and any(map(_has_letters, node.children))
 
 
-def _set_edges_apart(group: Group, *, first: bool = True, last: bool = True) -> None:
+def _set_edges_apart(
+    group: Group,
+    *,
+    first: bool = True,
+    last: bool = True,
+    touches: tuple[bool, bool] = (False,) * 2,
+) -> None:
     """Take objects at the beginning and end of a group out of its text; so all others are inside.
 
     A group without text becomes an object. `first` and `last` say that no text of the paragraph
-    comes before it and after it.
+    comes before it and after it, and `touches` that a word ends or begins right there.
     """
-    filled = [i for i, node in enumerate(group.children) if _has_text(node)]
+    filled = [i for i, node in enumerate(group.children) if has_text(node)]
+    size = len(group.children)
     begin, end = (filled[0], filled[-1] + 1) if filled else (0, 0)
     for i, node in enumerate(group.children):
         if isinstance(node, Group):
-            if _has_text(node):
-                _set_edges_apart(node, first=first and i == begin, last=last and i == end - 1)
+            if has_text(node):
+                _set_edges_apart(
+                    node,
+                    first=first and i == begin,
+                    last=last and i == end - 1,
+                    touches=(
+                        _read_text(group.children[i - 1])[-1:].isalnum() if i else touches[0],
+                        _read_text(group.children[i + 1])[:1].isalnum()
+                        if i + 1 < size
+                        else touches[1],
+                    ),
+                )
             else:
                 group.children[i] = Object(node)
-    inside = [i for i, node in enumerate(group.children) if isinstance(node, Object)]
+    objects = [i for i, node in enumerate(group.children) if isinstance(node, Object)]
     breaks = [
         i
         for i, node in enumerate(group.children)
         if isinstance(node, Object) and node.stands_for in (LINE_BREAK, TAB)
     ]
-    # White space at an edge is text, unless there is an object beyond it.
-    start = max((i + 1 for i in inside if i < begin), default=0)
-    stop = min((i for i in inside if i >= end), default=len(group.children))
+    # White space at an edge is text, unless there is an object beyond it and no word.
+    opens, closes = touches
+    before = [i for n, i in enumerate(objects) if i < begin and (not opens or i == n)]
+    after = [
+        i for n, i in enumerate(objects[::-1]) if i >= end and (not closes or i == size - 1 - n)
+    ]
+    start, stop = max(before, default=-1) + 1, min(after, default=size)
     # A number before a tab, or a page number after one, is not part of the text.
     letters = [i for i, node in enumerate(group.children) if _has_letters(node)]
     if letters and first:
@@ -295,12 +321,22 @@ def _set_edges_apart(group: Group, *, first: bool = True, last: bool = True) -> 
     group.before, group.after = group.children[:start], group.children[stop:]
     group.children = group.children[start:stop]
     # So does white space between such an object and the text.
-    if group.before and group.children and isinstance(node := group.children[0], Text):
+    if (
+        group.before
+        and group.children
+        and isinstance(node := group.children[0], Text)
+        and not opens
+    ):
         core = node.text.lstrip()
         if core != node.text:
             group.before.append(Text(node.text[: len(node.text) - len(core)], node.format))
             group.children[0] = Text(core, node.format)
-    if group.after and group.children and isinstance(node := group.children[-1], Text):
+    if (
+        group.after
+        and group.children
+        and isinstance(node := group.children[-1], Text)
+        and not closes
+    ):
         core = node.text.rstrip()
         if core != node.text:
             group.after.insert(0, Text(node.text[len(core) :], node.format))

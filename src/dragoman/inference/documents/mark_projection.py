@@ -504,11 +504,18 @@ def _is_hangul(text: str) -> bool:
     return all("가" <= character <= "힣" for character in text)
 
 
+def _is_placeholder(text: str, at: int) -> bool:
+    """Return whether a placeholder begins or ends with the character at a place."""
+    if text[at] == "}":
+        return PLACEHOLDER.fullmatch(text, max(0, text.rfind("{", 0, at)), at + 1) is not None
+    return text[at] == "{" and PLACEHOLDER.match(text, at) is not None
+
+
 def _count_punctuation(text: str, place: int, step: int = 1) -> int:
     """Return how many characters from a place on, or before it, are no spaces and of no words."""
     count = 0
     while 0 <= (at := place + count * step - (step < 0)) < len(text):
-        if text[at].isspace() or text[at].isalnum():
+        if text[at].isspace() or text[at].isalnum() or _is_placeholder(text, at):
             break
         count += 1
     return count

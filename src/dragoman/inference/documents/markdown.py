@@ -16,7 +16,7 @@ from typing import Any, Final, Protocol
 from dragoman.errors import ConfigError, DataError
 from dragoman.inference.documents.document import Document, Unit
 from dragoman.inference.documents.file_text import decode_file, has_letters, replace_spans
-from dragoman.inference.documents.inline_tags import InlineText, split_tokens
+from dragoman.inference.documents.inline_tags import TaggedText, split_tokens
 from dragoman.inference.documents.markdown_inline import MarkdownText, normalize_label
 from dragoman.inference.documents.message_text import MessageText
 from dragoman.text.sentence_splitting import ends_sentence
@@ -115,7 +115,7 @@ class _Plain:
     """Hold a text that is written in its own way: a value of the front matter, text in HTML."""
 
     def __init__(
-        self, span: Span, message: MessageText | InlineText, raw: str, write: Callable[[str], str]
+        self, span: Span, message: MessageText | TaggedText, raw: str, write: Callable[[str], str]
     ) -> None:
         self.span, self._message, self._raw, self._write = span, message, raw, write
         if isinstance(message, MessageText):
@@ -384,7 +384,7 @@ def _read_html_text(text: str, start: int, end: int) -> Iterator[_Part]:
     if re.search(r"\n[ \t]*>", core):
         return  # in a quote, whose signs are between the lines
     joined = re.sub(r"\s*\n\s*", " ", core)
-    inline = InlineText(split_tokens(joined, _INLINE_MARKUP, html.unescape))
+    inline = TaggedText(split_tokens(joined, _INLINE_MARKUP, html.unescape))
     yield _Plain(
         (start, start + len(core)), inline, core, lambda value: html.escape(value, quote=False)
     )

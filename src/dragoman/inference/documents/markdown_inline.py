@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from dragoman.inference.documents.document import Unit
-from dragoman.inference.documents.inline_tags import InlineText, Kind, Token, tag_token
+from dragoman.inference.documents.inline_tags import Kind, TaggedText, Token, tag_token
 
 _MAX_NESTING: Final = 20
 _LINK: Final = "\ue011"
@@ -86,7 +86,7 @@ class MarkdownText:
         self._expressions = expressions
         self._nested: list[MarkdownText] = []
         self._pairs = 0
-        self._text = InlineText(self._set_edges_free(self._tokenize(raw, 0)))
+        self._text = TaggedText(self._set_edges_free(self._tokenize(raw, 0)))
         self.units = [self._text.unit] if self._text.unit is not None else []
         """These are to be translated: the text first."""
         for one in self._nested:

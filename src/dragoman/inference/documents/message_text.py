@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from dragoman.inference.documents.document import Unit
-from dragoman.inference.documents.inline_tags import InlineText, Kind, Token, split_tokens
+from dragoman.inference.documents.inline_tags import Kind, TaggedText, Token, split_tokens
 from dragoman.text.paragraphs import Paragraph, split_paragraphs
 
 _ITEMS: Final = re.compile(
@@ -98,7 +98,7 @@ class MessageText:
                 if isinstance(part, MessageText):
                     self.units += part.units
 
-    def _read_paragraph(self, line: str) -> InlineText:
+    def _read_paragraph(self, line: str) -> TaggedText:
         if self._number_sign:
             line = line.replace("#", "\ue002")
         if self._doubled:
@@ -110,7 +110,7 @@ class MessageText:
                 raw = raw.replace("\ue003", "%")
                 raw = raw.replace("''", "'") if self._quoted else raw
             tokens.append(token._replace(raw=raw.replace("\ue003", "%%")))
-        return InlineText(tokens)
+        return TaggedText(tokens)
 
     def _write_text(self, text: str) -> str:
         if self._doubled:
@@ -121,7 +121,7 @@ class MessageText:
             text = _BEFORE_SYNTAX.sub("''", text)
         return text
 
-    def _fill_part(self, part: str | tuple[Paragraph, InlineText], coming: Iterator[Unit]) -> str:
+    def _fill_part(self, part: str | tuple[Paragraph, TaggedText], coming: Iterator[Unit]) -> str:
         if isinstance(part, str):
             return part
         paragraph, inline = part

@@ -14,6 +14,7 @@ from typing import Final
 from dragoman.errors import DataError
 from dragoman.inference.documents.inline_tree import (
     LINE_BREAK,
+    MAX_DEPTH,
     TAB,
     WORD,
     Group,
@@ -24,7 +25,6 @@ from dragoman.inference.documents.inline_tree import (
     group_ranges,
 )
 from dragoman.inference.documents.xml_archive import (
-    MAX_DEPTH,
     ParagraphSlot,
     Reader,
     Slot,

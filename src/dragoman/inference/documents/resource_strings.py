@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from dragoman.errors import DataError
 from dragoman.inference.documents.document import Document, Unit
 from dragoman.inference.documents.file_text import FileText, decode_file, replace_spans
-from dragoman.inference.documents.inline_tags import InlineText, Kind, Token
+from dragoman.inference.documents.inline_tags import Kind, TaggedText, Token
 from dragoman.inference.documents.json_strings import is_code
 from dragoman.inference.documents.message_text import MessageText, message_tokens
 from dragoman.inference.documents.options import NO_OPTIONS, DocumentOptions
@@ -196,7 +196,7 @@ class AndroidStringsDocument(Document):
             raise DataError(
                 f"the root is <{root.name}>; of .xml files only Android's strings.xml is read"
             )
-        found = [(one, InlineText(self._tokens(one))) for one in _find_strings(root)]
+        found = [(one, TaggedText(self._tokens(one))) for one in _find_strings(root)]
         self._strings = [
             (element, inline)
             for element, inline in found

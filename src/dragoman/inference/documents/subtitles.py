@@ -22,7 +22,7 @@ from dragoman.inference.documents.file_text import (
     line_ends,
     replace_spans,
 )
-from dragoman.inference.documents.inline_tags import InlineText, Kind, Token, split_tokens
+from dragoman.inference.documents.inline_tags import Kind, TaggedText, Token, split_tokens
 from dragoman.text.line_breaking import can_break, columns
 from dragoman.text.sentence_splitting import ends_sentence
 
@@ -64,7 +64,7 @@ class _Piece:
     end: int
     lines: int
     width: int
-    inline: InlineText
+    inline: TaggedText
     can_join: tuple[bool, bool]
     """These say whether a sentence may come from the subtitle before and go on in the next."""
 
@@ -92,7 +92,7 @@ class _SubtitleDocument(Document):
             for begin, end, place in self._find_cues(text)
         ]
         self._groups = _join_sentences(cues)
-        self._joined = [InlineText.join([piece.inline for piece in one]) for one in self._groups]
+        self._joined = [TaggedText.join([piece.inline for piece in one]) for one in self._groups]
         self.units = []
         for one in self._joined:
             assert one.unit is not None
@@ -117,7 +117,7 @@ class _SubtitleDocument(Document):
             shares = [len(piece.unit.text) for piece in group]
             for piece, part in zip(group, divide_unit(unit, shares), strict=True):
                 wrapped = wrap_unit(part, piece.lines, piece.width)
-                inside = joined.render_inside(wrapped, self._escape)
+                inside = joined.render_part(wrapped, self._escape)
                 written = piece.inline.put_around(inside, self._escape)
                 replacements.append((piece.start, piece.end, written.replace("\n", self._newline)))
         return self._file.encode(replace_spans(self._file.text, replacements))
@@ -166,7 +166,7 @@ class _SubtitleDocument(Document):
             elif token.kind is Kind.BREAK:  # lines are broken anew
                 tokens[place] = Token(Kind.EMPTY, token.raw)
         tokens, ornaments = _set_ornaments_apart(tokens)
-        inline = InlineText(tokens)
+        inline = TaggedText(tokens)
         if inline.unit is not None:
             closed = sound or ornaments[1]
             can_join = not sound and not ornaments[0], not closed

@@ -13,6 +13,7 @@ from typing import Final
 
 from dragoman.inference.documents.inline_tree import (
     LINE_BREAK,
+    MAX_DEPTH,
     TAB,
     WORD,
     Around,
@@ -31,7 +32,6 @@ from dragoman.inference.documents.office_open_xml import (
     read_titles,
 )
 from dragoman.inference.documents.xml_archive import (
-    MAX_DEPTH,
     ParagraphSlot,
     Reader,
     Slot,

@@ -13,7 +13,7 @@ from typing import Final
 from dragoman.errors import DataError
 from dragoman.inference.documents.document import Document, Unit
 from dragoman.inference.documents.file_text import replace_spans
-from dragoman.inference.documents.inline_tags import InlineText, Kind, Token
+from dragoman.inference.documents.inline_tags import Kind, TaggedText, Token
 from dragoman.inference.documents.message_text import message_tokens
 from dragoman.inference.documents.options import NO_OPTIONS, DocumentOptions
 from dragoman.inference.documents.xml_positions import (
@@ -39,7 +39,7 @@ class _Segment:
     target: Element | None
     owner: Element
     """The trans-unit or segment that both are in."""
-    pieces: list[str | InlineText]
+    pieces: list[str | TaggedText]
     """The content of the target to be: markup between parts that are translated."""
 
 
@@ -70,7 +70,7 @@ class XliffDocument(Document):
             piece.unit
             for segment in self._segments
             for piece in segment.pieces
-            if isinstance(piece, InlineText) and piece.unit is not None
+            if isinstance(piece, TaggedText) and piece.unit is not None
         ]
 
     def _find_segments(
@@ -82,7 +82,7 @@ class XliffDocument(Document):
             source, target = element.find("source"), element.find("target")
             if source is not None and translate and self._wants_target(element, target, overwrite):
                 pieces = self._read_content(element.find("seg-source") or source)
-                if any(isinstance(one, InlineText) and one.unit is not None for one in pieces):
+                if any(isinstance(one, TaggedText) and one.unit is not None for one in pieces):
                     yield _Segment(source, target, element, pieces)
             return
         for child in element.children:
@@ -97,7 +97,7 @@ class XliffDocument(Document):
             return False
         return overwrite or state in _UNFINISHED_STATES
 
-    def _read_content(self, source: Element) -> list[str | InlineText]:
+    def _read_content(self, source: Element) -> list[str | TaggedText]:
         """Return the content of a source: its segments, if these are marked, or all of it."""
         segments = [
             child
@@ -105,11 +105,11 @@ class XliffDocument(Document):
             if child.name == "mrk" and child.attributes.get("mtype") == "seg"
         ]
         if not segments:
-            return [InlineText(self._tokens(source))]
-        parts: list[str | InlineText] = []
+            return [TaggedText(self._tokens(source))]
+        parts: list[str | TaggedText] = []
         done = source.inside
         for one in segments:
-            parts += [self._text[done : one.inside], InlineText(self._tokens(one))]
+            parts += [self._text[done : one.inside], TaggedText(self._tokens(one))]
             done = one.inside_end
         return [*parts, self._text[done : source.inside_end]]
 

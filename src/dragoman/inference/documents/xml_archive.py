@@ -14,9 +14,6 @@ from dragoman.inference.documents.inline_tree import InlineTree, Node
 from dragoman.inference.documents.xml_positions import remove_invalid
 from dragoman.inference.documents.zip_package import Element, ZipPackage, serialize_xml
 
-MAX_DEPTH: Final = 40
-"""What is nested deeper in a paragraph is left as it is."""
-
 
 class Slot(ABC):
     """Hold a place of an XML tree with a text that is to be translated."""
