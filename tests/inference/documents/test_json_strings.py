@@ -107,6 +107,25 @@ def test_escapes_are_written_as_the_file_has_them() -> None:
     assert filled == '{"a": "gr\\u00fcn", "b": "x\\/y \\u00f6\\/<", "c": "\\u003cp\\u003e \\u003c"}'
 
 
+def test_what_names_packages_and_runs_commands_is_left() -> None:
+    package = {
+        "name": "reader",
+        "version": "1.0.0-beta",
+        "description": "A small tool",
+        "license": "(MIT OR Apache-2.0)",
+        "main": "lib/index",
+        "type": "module",
+        "scripts": {"build": "tsc -p . && cp README.md dist"},
+        "devDependencies": {"x": "^18.2.0-rc.1", "y": "latest"},
+        "contributes": [{"name": "my-app", "license": "MIT", "method": "GET"}],
+    }
+    assert texts("json", json.dumps(package)) == ["A small tool"]
+    labels = {key: key.title() for key in ("name", "version", "license", "main", "type")}
+    labels |= {"fruit": {"name": "apple"}, "scripts": {"title": "Run a script"}}
+    found = ["Name", "Version", "License", "Main", "Type", "apple", "Run a script"]
+    assert texts("json", json.dumps(labels)) == found
+
+
 def test_a_tab_divides_a_text_and_stays_a_tab() -> None:
     document = read("json", '["Name:\\tValue"]')
     units = translate_units(document.units, shout_texts)

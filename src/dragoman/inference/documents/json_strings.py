@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from dragoman.errors import DataError
@@ -108,10 +108,12 @@ class JsonDocument(Document):
         self._language = options.target_language
         self._locales: list[JsonString] = []
         self._strings: list[tuple[JsonString, MessageText]] = []
-        for one in find_strings(text):
+        strings = list(find_strings(text))
+        paths = {one.path for one in strings}
+        for one in strings:
             if one.path == ("@@locale",):
                 self._locales.append(one)
-            elif not _is_left(one, options.leave_keys):
+            elif not _is_left(one, options.leave_keys, paths):
                 message = MessageText(one.value, icu=True)
                 if message.units:
                     self._strings.append((one, message))
@@ -136,14 +138,21 @@ class JsonDocument(Document):
 
 
 _CODE_KEY_NAMES: Final = (
-    "alias anchor class classname color colour css cssclass domain encoding extends file filename "
-    "font format height href icon id identifier image img key lang language layout locale method "
-    "mimetype module name_key path pattern ref regex rel route script slug src style tag target "
-    "theme type uri url uuid version width"
+    "alias anchor bin class classname color colour css cssclass domain encoding extends file "
+    "filename font format height href icon id identifier image img key lang language layout "
+    "licence license locale main method mimetype module name_key path pattern ref regex rel route "
+    "script slug src style tag target theme type uri url uuid version width"
 )
 _CODE_KEYS: Final = frozenset(_CODE_KEY_NAMES.split())
 """Under these keys a string that could be code is code, not text."""
-_COULD_BE_CODE: Final = re.compile(r"[a-z0-9_./:#@%,;()\[\]+*=?&$-]+(?: [a-z0-9_./:#@%,;()+*=-]+)*")
+_CAPITALS: Final = r"\(?(?:[A-Z0-9]{2,}|[A-Za-z]+-(?=[\w.+-]*\d)[\w.+-]+)\)?"  # MIT, Apache-2.0
+_COULD_BE_CODE: Final = re.compile(
+    r"[a-z0-9_./:#@%,;()\[\]+*=?&$-]+(?: [a-z0-9_./:#@%,;()+*=-]+)*"
+    rf"|{_CAPITALS}(?: (?:OR|AND|WITH) {_CAPITALS})*"
+)
+_COMMANDS_AND_VERSIONS: Final = re.compile(r"scripts|engines|\w*dependencies", re.IGNORECASE)
+"""Directly under these keys a string that does not begin with a capital is no text."""
+_PACKAGE_NAME: Final = re.compile(r"[a-z0-9]+(?:[-_./][a-z0-9]+)*")
 _NO_TEXT: Final = re.compile(
     r"""
     [a-zA-Z][a-zA-Z0-9+.-]*://\S+ | mailto:\S+ | data:\S+ | www\.\S+  # addresses
@@ -172,7 +181,9 @@ def is_code(value: str) -> bool:
     return _NO_TEXT.fullmatch(value) is not None
 
 
-def _is_left(one: JsonString, leave_keys: Sequence[str]) -> bool:
+def _is_left(
+    one: JsonString, leave_keys: Sequence[str], paths: Collection[tuple[str | int, ...]]
+) -> bool:
     keys = [key for key in one.path if isinstance(key, str)]
     if any(key.startswith("@") for key in keys) or any(key in leave_keys for key in keys):
         return True
@@ -180,4 +191,9 @@ def _is_left(one: JsonString, leave_keys: Sequence[str]) -> bool:
         return True
     if keys and keys[-1].lower() in _CODE_KEYS and _COULD_BE_CODE.fullmatch(one.value):
         return True
+    if len(keys) > 1 and _COMMANDS_AND_VERSIONS.fullmatch(keys[-2]) and not one.value[:1].isupper():
+        return True
+    if one.path[-1:] == ("name",) and _PACKAGE_NAME.fullmatch(one.value):
+        has_version = (*one.path[:-1], "version") in paths
+        return has_version or not one.value.isalnum()  # other names may be words
     return is_code(one.value)
