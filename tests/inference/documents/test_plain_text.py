@@ -73,6 +73,12 @@ def test_subject_and_texts_of_a_mail_are_translated() -> None:
     assert "X-Kept: as it   is\r\n" in filled
 
 
+def test_a_mail_keeps_its_byte_order_mark() -> None:
+    mail = "\ufeffSubject: one\n\nTwo three.\n"
+    assert copy("eml", mail) == mail.encode()
+    assert shout("eml", mail).startswith("\ufeffSubject: ONE\n")
+
+
 def test_a_translation_that_the_charset_lacks_is_utf8() -> None:
     text = "Subject: x\n\nHello there\n"
     filled = fill_with(read("eml", text), lambda _: "안녕하세요")

@@ -81,6 +81,7 @@ def test_a_table_without_quotes_stays_so() -> None:
         ("csv", 'id,text\n1,"never closed\n2,x\n', ("text",), "line 2: a quote"),
         ("tsv", b"\xff\xfe\x00", (), "not"),
         ("jsonl", '{"a": "one"}\n{"a": ', ("a",), "line 2: not JSON"),
+        ("jsonl", '{"a": "one"}\r\n\r\n{"a": ', ("a",), "line 3: not JSON"),
         ("jsonl", '{"a": "one two", "b": "three four"}\n', (), "2 fields hold text"),
         ("jsonl", '{"a": "one"}\n', ("b",), "no field 'b'; choose from: a"),
     ],
@@ -96,6 +97,7 @@ def test_what_cannot_be_done_is_said_in_one_line(
 def test_fields_of_json_lines_are_translated_where_they_stand() -> None:
     text = '{"id": "x1", "q": {"text": "gr\\u00fcn & blau"} }\n\n{"q":{"text":"rot"},"n":1}\r\n'
     assert texts("jsonl", text, columns=("q.text",)) == ["grün & blau", "rot"]
+    assert texts("jsonl", text.replace("\n", "\r"), columns=("q.text",)) == ["grün & blau", "rot"]
     assert copy("jsonl", text, columns=("q.text",)) == text.encode()
     filled = shout("jsonl", text, columns=("q.text",))
     assert filled == text.replace("gr\\u00fcn & blau", "GR\\u00dcN & BLAU").replace("rot", "ROT")

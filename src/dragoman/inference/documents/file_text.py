@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -76,6 +77,10 @@ def decode_file(
         place = len(file.byte_order_mark) + len(before)
         raise DataError(f"the file is not text: it has a NUL byte (byte {place})")
     return file
+
+
+LINE: Final = re.compile(r"([^\r\n]*)(\r\n|\n|\r|\Z)")
+"""This is a line of a text, and how it ends."""
 
 
 def replace_spans(text: str, replacements: Iterable[tuple[int, int, str]]) -> str:

@@ -12,7 +12,13 @@ from typing import Final
 
 from dragoman.errors import DataError
 from dragoman.inference.documents.document import Document, Unit
-from dragoman.inference.documents.file_text import FileText, decode_file, line_ends, replace_spans
+from dragoman.inference.documents.file_text import (
+    LINE,
+    FileText,
+    decode_file,
+    line_ends,
+    replace_spans,
+)
 from dragoman.inference.documents.message_text import MessageText
 from dragoman.inference.documents.options import NO_OPTIONS, DocumentOptions
 from dragoman.text.languages import primary_code
@@ -67,7 +73,6 @@ def _count_forms(forms: str) -> int:
     return min(max(int(match[1]), 1), 9) if match else 0
 
 
-_LINE: Final = re.compile(r"([^\r\n]*)(\r\n|\n|\r|\Z)")
 _KEYWORD: Final = re.compile(r'[ \t]*(msgctxt|msgid_plural|msgid|msgstr(?:\[\d+\])?)[ \t]*(".*)')
 _LONG_LINE: Final = re.compile(r'(?m)^(?:msg\w+ )?"[^\n]* [^\n]*"')
 _STRING: Final = re.compile(r'[ \t]*"((?:[^"\\]|\\.)*)"[ \t]*')
@@ -344,7 +349,7 @@ def _read_entries(text: str) -> Iterator[_Entry]:
     entry: _Entry | None = None
     flags: list[tuple[int, int]] = []
     current: _Field | None = None
-    for number, line in enumerate(_LINE.finditer(text), 1):
+    for number, line in enumerate(LINE.finditer(text), 1):
         content = line[1]
         stripped = content.strip()
         if not stripped or stripped.startswith("#"):

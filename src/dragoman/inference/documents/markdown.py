@@ -15,13 +15,12 @@ from typing import Any, Final, Protocol
 
 from dragoman.errors import ConfigError, DataError
 from dragoman.inference.documents.document import Document, Unit
-from dragoman.inference.documents.file_text import decode_file, has_letters, replace_spans
+from dragoman.inference.documents.file_text import LINE, decode_file, has_letters, replace_spans
 from dragoman.inference.documents.inline_tags import TaggedText, split_tokens
 from dragoman.inference.documents.markdown_inline import MarkdownText, normalize_label
 from dragoman.inference.documents.message_text import MessageText
 from dragoman.text.sentence_splitting import ends_sentence
 
-_LINE: Final = re.compile(r"([^\r\n]*)(\r\n|\n|\r|\Z)")
 Span = tuple[int, int]
 
 
@@ -160,7 +159,7 @@ class MarkdownDocument(Document):
             raise DataError("the Markdown is nested too deeply") from None
         references = environment.get("references", {})
         self._labels = {normalize_label(match[1]) for match in _DEFINITION.finditer(self._text)}
-        self._lines = [match.span(1) for match in _LINE.finditer(self._text, start)]
+        self._lines = [match.span(1) for match in LINE.finditer(self._text, start)]
         block, in_row = "", False
         for one in tokens:
             if one.type in ("tr_open", "tr_close"):

@@ -6,6 +6,7 @@ import email
 import email.policy
 import io
 import re
+from codecs import BOM_UTF8
 from collections.abc import Sequence
 from email.errors import MessageError
 from email.generator import BytesGenerator
@@ -69,8 +70,10 @@ class MailDocument(Document):
         if len(content) > max_bytes:
             raise DocumentTooLargeError(f"the file has more than {max_bytes} bytes")
         self._content, self._max_bytes, self._options = content, max_bytes, options
+        text = content.removeprefix(BOM_UTF8)
+        self._byte_order_mark = content[: len(content) - len(text)]
         try:
-            self._message = email.message_from_bytes(content, policy=_POLICY)
+            self._message = email.message_from_bytes(text, policy=_POLICY)
         except (MessageError, ValueError, LookupError, RecursionError):
             raise DataError("the file is not an email message that can be read") from None
         if content.strip() and not self._message.keys():
@@ -128,7 +131,7 @@ class MailDocument(Document):
         assert not coming
         out = io.BytesIO()
         BytesGenerator(out, policy=_POLICY).flatten(self._message)
-        found = out.getvalue()
+        found = self._byte_order_mark + out.getvalue()
         return found.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n") if self._crlf else found
 
     @property

@@ -18,6 +18,7 @@ from typing import Final, NamedTuple
 from dragoman.errors import DataError
 from dragoman.inference.documents.document import Document, Unit
 from dragoman.inference.documents.file_text import (
+    LINE,
     decode_file,
     line_ends,
     replace_spans,
@@ -39,7 +40,6 @@ USUALLY: Final = 0.4
 
 _TIME: Final = r"\d{1,9}(?:[:.,]\d{1,9}){1,4}"
 _TIMING: Final = re.compile(rf"[ \t]*({_TIME})[ \t]*-->[ \t]*({_TIME})(?:[ \t].*)?")
-_LINE: Final = re.compile(r"([^\r\n]*)(\r\n|\n|\r|\Z)")
 _MARKUP: Final = re.compile(
     r"(?P<tag></?[A-Za-z][^<>\n]*>|<\d[\d:.]*>|\{\\[^{}\n]*\}|\{[yYcCfFsSpPbB]:[^{}\n]*\})"
 )
@@ -125,7 +125,7 @@ class _SubtitleDocument(Document):
     def _read_pieces(self, text: str, start: int, end: int) -> Iterator[_Piece]:
         """Yield the parts of a subtitle's text that are translated by themselves."""
         groups: list[list[tuple[int, int]]] = []
-        lines = [match.span(1) for match in _LINE.finditer(text, start, end) if match[1]]
+        lines = [match.span(1) for match in LINE.finditer(text, start, end) if match[1]]
         plain = [_MARKUP.sub("", text[a:b]).strip() for a, b in lines]
         dialogue = sum(_DASH.match(line) is not None for line in plain) > 1
         previous, previous_end = "", start
@@ -381,7 +381,7 @@ class SubRipDocument(_SubtitleDocument):
     """Hold a SubRip file (.srt)."""
 
     def _find_cues(self, text: str) -> Iterator[tuple[float, float, tuple[int, int]]]:
-        lines = [match.span(1) for match in _LINE.finditer(text)]
+        lines = [match.span(1) for match in LINE.finditer(text)]
         timings = [
             (number, match)
             for number, (start, end) in enumerate(lines)
@@ -404,7 +404,7 @@ class WebVttDocument(_SubtitleDocument):
     def _find_cues(self, text: str) -> Iterator[tuple[float, float, tuple[int, int]]]:
         if text.strip() and not re.match(r"WEBVTT(?:[ \t\r\n]|\Z)", text):
             raise DataError("the file does not begin with WEBVTT; this is not a WebVTT file")
-        lines = [match.span(1) for match in _LINE.finditer(text)]
+        lines = [match.span(1) for match in LINE.finditer(text)]
         number = 0
         while number < len(lines):
             first = number

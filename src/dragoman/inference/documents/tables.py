@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from dragoman.errors import DataError
 from dragoman.inference.documents.document import Document, Unit
-from dragoman.inference.documents.file_text import decode_file, list_some, replace_spans
+from dragoman.inference.documents.file_text import LINE, decode_file, list_some, replace_spans
 from dragoman.inference.documents.json_strings import (
     check_json,
     find_strings,
@@ -257,8 +257,8 @@ class JsonLinesDocument(_Table):
         """Read a file; `options.columns` names fields, a field in another with a dot between."""
         text = self._set_text(content, max_bytes)
         fields: dict[str, list[Cell]] = {}
-        start = 0
-        for number, line in enumerate(text.split("\n"), 1):
+        for number, match in enumerate(LINE.finditer(text), 1):
+            line, start = match[1], match.start()
             if line.strip():
                 try:
                     check_json(line)
@@ -268,7 +268,6 @@ class JsonLinesDocument(_Table):
                     name = ".".join(str(key) for key in one.path if isinstance(key, str))
                     cell = Cell(start + one.start, start + one.end, one.value)
                     fields.setdefault(name, []).append(cell)
-            start += len(line) + 1
         self._set_cells(
             cell for name in _choose_fields(fields, options.columns) for cell in fields[name]
         )
