@@ -136,11 +136,12 @@ def test_what_was_translated_when_it_is_stopped_is_kept(
             yield Translation(text, text.upper(), 0.0, ())
 
     monkeypatch.setattr(Translator, "translate_lines", stopped)
-    Path("a.txt").write_text("one\n\ntwo\n\nthree\n\n")
-    found = command("translate", model, "a.txt", "-o", "out.txt")
+    Path("long.txt").write_text("one\n\n" * 40)
+    found = command("translate", model, "long.txt", "-o", "out.txt")
     assert found.status == 130
-    assert found.err == "dragoman: stopped after 4 of 6 lines, in out.txt\n"
-    assert Path("out.txt").read_text() == "ONE\n\nTWO\n\n"
+    assert found.err == "dragoman: stopped after 52 of 80 lines, in out.txt\n"
+    assert Path("out.txt").read_text() == "ONE\n\n" * 26
+    Path("a.txt").write_text("one\n\ntwo\n\nthree\n\n")
     found = command("translate", model, "a.txt", "--json", "-o", "out.jsonl")
     assert (found.status, found.err) == (
         130,
@@ -185,8 +186,11 @@ def test_a_sentence_with_little_confidence_is_named_by_its_line(
 
 def test_long_blocks_of_lines_are_cut_after_a_sentence() -> None:
     lines = ["Not yet\n"] * 60 + ["The end.\n"] + ["Not yet\n"] * 300
-    assert [block.count("\n") for block in _join_blocks(lines)] == [61, 200, 100]
-    assert [block.count("\n") for block in _join_blocks(["One.\n"] * 80)] == [50, 30]
+    assert [block.count("\n") for block in _join_blocks(lines, 1)] == [61, 200, 100]
+    assert [block.count("\n") for block in _join_blocks(["One.\n"] * 80, 1)] == [50, 30]
+    paragraphs = ["One.\n", "Two.\n", "\n"] * 5
+    assert [block.count("\n") for block in _join_blocks(paragraphs, 1)] == [3] * 5
+    assert [block.count("\n") for block in _join_blocks(paragraphs, 5)] == [6, 6, 3]
 
 
 def test_progress_is_shown_on_a_terminal_alone(

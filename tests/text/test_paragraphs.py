@@ -182,3 +182,16 @@ def test_long_texts_take_a_second_or_so(text: str) -> None:
     parts = split_paragraphs(text)
     assert time.process_time() - start < 5
     assert assemble(parts, [one.text for one in paragraphs(parts)]) == text
+
+
+def test_lines_that_end_with_a_word_that_something_follows_are_joined() -> None:
+    mail = (
+        "I will come to Berlin on Monday, the third of\n"
+        "May at half past five and stay two nights at the\n"
+        "old hotel.\n"
+    )
+    assert [one.text for one in split_paragraphs(mail, "en") if isinstance(one, Paragraph)] == [
+        mail.strip().replace("\n", " ")
+    ]
+    titles = "A Short History of Almost Everything Under the Sun\nThe Old Man and the Sea Again\n"
+    assert len([p for p in split_paragraphs(titles, "en") if isinstance(p, Paragraph)]) == 2

@@ -71,7 +71,9 @@ class Job:
 def translate_text(job: Job) -> None:
     """Translate running text as it comes; what is translated when the user stops it is kept."""
     lines: Iterable[str] = job.texts or _read_with_ends(job.files or [Path("-")])
-    blocks = lines if job.is_typed or job.options["lines"] else _join_blocks(lines)
+    # Who writes to a pipe may wait for the answer to a paragraph.
+    least = BLOCK_LINES // 2 if job.files else 1
+    blocks = lines if job.is_typed or job.options["lines"] else _join_blocks(lines, least)
     ended = True
     with job.progress() as progress, open_output(job.out, job.files) as file:
         for found in job.translate(blocks):
@@ -125,8 +127,11 @@ def _is_unicode(start: bytes) -> bool:
     return True
 
 
-def _join_blocks(lines: Iterable[str]) -> Iterator[str]:
-    """Yield lines that may belong together as one text: up to a blank line, and at most a page."""
+def _join_blocks(lines: Iterable[str], least: int) -> Iterator[str]:
+    """Yield lines that may belong together as one text: up to a blank line, and at most a page.
+
+    A text has at least so many lines, unless it ends before; paragraphs tell each other's width.
+    """
     from dragoman.text.sentence_splitting import ends_sentence
 
     block: list[str] = []
@@ -134,7 +139,7 @@ def _join_blocks(lines: Iterable[str]) -> Iterator[str]:
         for line in lines:
             block.append(line)
             most = BLOCK_LINES if ends_sentence(line.rstrip()) else MAX_BLOCK_LINES
-            if not line.strip() or len(block) >= most:
+            if (len(block) >= least and not line.strip()) or len(block) >= most:
                 yield "".join(block)
                 block = []
     except DragomanError:  # what was read before the fault is translated

@@ -4,7 +4,7 @@ A line is a paragraph by itself, unless the lines after it only go on because so
 broke them at a width (mail, a README, a book, a subtitle): then they are one. A list, an address, a
 poem, code or a table must never be joined, so lines are joined only where three things agree: each
 line was full (the next word did not fit), few sentences end at line ends, and lines go on in lower
-case where the script has one.
+case where the script has one, or end with a word that something must follow.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import chain, groupby, pairwise
 from typing import Final, TypeAlias
 
-from dragoman.text.languages import written_without_spaces
+from dragoman.text.languages import primary_code, written_without_spaces
 from dragoman.text.line_breaking import NOT_FIRST, breaks_anywhere, columns, wrap
 from dragoman.text.sentence_splitting import ends_sentence
 
@@ -41,6 +41,17 @@ _KEY_AND_VALUE: Final = re.compile(r"[^\W\d_][\w -]{0,20}:\s")
 _SIGNATURE: Final = re.compile(r"--\s?$")
 _PROSE: Final = re.compile(r"[^\W\d_][.!?]['\"”’»«“)]*(?:\s|$)|[。！？]")
 """Of a few lines one sentence must end somewhere, or they may as well be a list."""
+_OPEN_WORDS: Final = {
+    "en": """the a an of to in on at by for with from into about over under between and or but nor
+        as than if that which who whose because when while is are was were be been has have had
+        will would can could may might must should my your his her its our their this these""",
+    "de": """der die das den dem des ein eine einen einem einer eines und oder aber mit von vom zu
+        zum zur in im am an auf für bei beim nach aus über unter zwischen durch ohne gegen dass ob
+        wenn weil als wie ist sind war waren wird werden hat haben kann mein meine sein seine""",
+    "fr": """le la les un une des de du et ou mais à au aux en dans sur sous pour par avec sans que
+        qui dont est sont était a ont son sa ses leur leurs mon ma mes ce cette ces si comme""",
+}
+"""After these words a sentence goes on; no line of a list, an address or a title ends with them."""
 _SLACK: Final = 4
 """A line counts as full though a word so much shorter would have fitted: people break lines too."""
 _NARROWEST, _WIDEST = 45, 110
@@ -87,7 +98,7 @@ def split_paragraphs(text: str, language: str | None = None, *, join_lines: bool
     _find_timings(lines)
     spaces = not written_without_spaces(language)
     parts: Parts = []
-    for run in _Runs(lines).split() if join_lines else [[line] for line in lines]:
+    for run in _Runs(lines, language).split() if join_lines else [[line] for line in lines]:
         first, last = run[0], run[-1]
         if not first.words:
             parts.append(first.content + first.newline)
@@ -191,8 +202,9 @@ def _find_timings(lines: list[_Line]) -> None:
 class _Runs:
     """Decide which lines belong together."""
 
-    def __init__(self, lines: list[_Line]) -> None:
+    def __init__(self, lines: list[_Line], language: str | None) -> None:
         self._lines = lines
+        self._open_words = frozenset(_OPEN_WORDS.get(primary_code(language or ""), "").split())
 
     def split(self) -> list[list[_Line]]:
         """Return the lines in runs: those of a run make one paragraph."""
@@ -245,14 +257,18 @@ class _Runs:
         if spaces < 2 * len(texts) and not any(map(breaks_anywhere, chain.from_iterable(texts))):
             return alone  # without words a line is always full
         width = max(line.width for line in block)
-        if not _NARROWEST <= width <= _WIDEST:
+        if not _NARROWEST <= max(width, known) <= _WIDEST:
             return self._join_hanging(block)
         # Some editors count characters where others count columns.
         for measure in (columns,) if all(map(str.isascii, texts)) else (columns, len):
             joined = [
                 part
                 for run in self._full_runs(block, known if measure is columns else 0, measure)
-                for part in ([run] if _is_wrapped(run, block, known) else [[line] for line in run])
+                for part in (
+                    [run]
+                    if self._goes_on(run) or _is_wrapped(run, block, known)
+                    else [[line] for line in run]
+                )
             ]
             if len(joined) < len(block):
                 return joined
@@ -268,7 +284,8 @@ class _Runs:
         widths = [measure(line.content[: line.end]) for line in block]
         widest = max(known, *widths)
         for width, (line, following) in zip(widths, pairwise(block), strict=False):
-            slack = 0 if _first_letter(following.words).isupper() else _SLACK
+            capital = _first_letter(following.words).isupper()
+            slack = 0 if capital and not self._is_open(line) else _SLACK
             cut = line.words[-1] == "-" and width >= 0.8 * widest
             if (
                 (width + _next_width(following.words, measure) > widest - slack or cut)
@@ -279,6 +296,18 @@ class _Runs:
             else:
                 runs.append([following])
         return runs
+
+    def _is_open(self, line: _Line) -> bool:
+        """Return whether a line ends with a word that no sentence ends with."""
+        return line.words.rsplit(None, 1)[-1].lower() in self._open_words
+
+    def _goes_on(self, run: list[_Line]) -> bool:
+        """Return whether a sentence goes on at every end of a line, and surely at one."""
+        opens = [self._is_open(line) for line in run[:-1]]
+        return any(opens) and all(
+            is_open or (_first_letter(following.words).islower() and not ends_sentence(line.words))
+            for is_open, (line, following) in zip(opens, pairwise(run), strict=True)
+        )
 
     @staticmethod
     def _indents_agree(run: list[_Line], following: _Line) -> bool:
