@@ -83,7 +83,7 @@ _MUCH_ALIKE: Final = 0.8
 _MAX_COMPARED: Final = 1000
 """Where so many pairs would have to be compared, the translation is no good anyway."""
 _ROMAN_DIGITS: Final = ("", "I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX")
-_RUN: Final = re.compile(r"\d+(?:[.,]\d+)*(?:[/:^–-]\d+(?:[.,]\d+)*)+")
+_RUN: Final = re.compile(r"(?<!\d)(?<!\d[.,])\d++(?:[.,]\d++)*+(?:[/:^–-]\d++(?:[.,]\d++)*+)++")
 """Numbers that are written together."""
 _LONGEST_NUMBER: Final = 40
 """A longer row of digits is a code, and has no value."""
