@@ -129,6 +129,21 @@ def test_paragraphs_of_a_style_for_code_are_left() -> None:
     assert len(open_file(make_opendocument(body, styles=styles)).units) == 1
 
 
+@pytest.mark.parametrize("name", ["T1", "Source_20_Text"])
+def test_words_of_a_style_for_code_stay(name: str) -> None:
+    styles = (
+        '<style:style style:name="T1" style:family="text" '
+        'style:parent-style-name="Source_20_Text"><style:text-properties fo:color="#000000"/>'
+        "</style:style>"
+    )
+    span = f'<text:span text:style-name="{name}">pip install</text:span>'
+    body = f"<text:p>Run {span} now.</text:p><text:p>{span}</text:p>"
+    document = open_file(make_opendocument(body, styles=styles))
+    assert [unit.text for unit in document.units] == ["Run {1} now."]
+    filled = unzip(document.fill(reverse(document.units)))["content.xml"].decode()
+    assert f"NOW {span} RUN." in filled
+
+
 def test_cells_with_numbers_and_formulas_are_left() -> None:
     cell = "<table:table-cell {}><text:p>{}</text:p></table:table-cell>"
     body = "<table:table><table:table-row>" + "".join(

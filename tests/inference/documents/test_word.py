@@ -197,6 +197,14 @@ def test_paragraphs_of_a_style_for_code_are_left() -> None:
     assert [unit.text for unit in document.units] == ["Two words"]
 
 
+def test_words_of_a_style_for_code_stay() -> None:
+    code = '<w:rStyle w:val="VerbatimChar"/>'
+    words = run("Run "), run("pip ", code), run("install ", code), run("now.", "<w:b/>")
+    document = open_word(make_word(paragraph(*words) + paragraph(run("make", code))))
+    assert [unit.text for unit in document.units] == ["Run {1} now."]
+    assert show(document.fill(reverse(document.units))) == ["<b>NOW</b> pip install RUN.", "make"]
+
+
 def test_every_part_with_text_is_translated_and_comments_are_not() -> None:
     text = paragraph(run("Some "), run("text", "<w:b/>"), run(" here"))
     names = {

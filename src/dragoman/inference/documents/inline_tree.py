@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any, Final
 
 from dragoman.inference.documents.document import PLACEHOLDER, Mark, Unit
@@ -86,7 +87,7 @@ def group_ranges(
     opened: dict[str, int] = {}
     spans: list[tuple[int, int]] = []
     for i, node in enumerate(nodes):
-        end = find_end(node) if isinstance(node, Object) else None
+        end = find_end(node) if isinstance(node, Object) and not node.stands_for else None
         if end is not None and end[1]:
             opened[end[0]] = i
         elif end is not None and end[0] in opened:
@@ -111,6 +112,21 @@ def _nest_ranges(nodes: list[Node], start: int, end: int, spans: dict[int, int])
             at = last
         at += 1
     return found
+
+
+def set_code_apart(nodes: Sequence[Node], is_code: Callable[[Hashable], bool]) -> list[Node]:
+    """Make an object, whose content is a text, of each text whose format is one for code."""
+    found: list[Node] = []
+    for format_, some in groupby(nodes, lambda node: isinstance(node, Text) and node.format):
+        stretch = list(some)
+        text = "".join(node.text for node in stretch if isinstance(node, Text))
+        core = text.strip()
+        if core and is_code(format_):
+            start, end = text.split(core, 1)
+            code = Object(Text(core, format_), WORD)
+            stretch = [Text(start, format_), code, Text(end, format_)]
+        found += stretch
+    return [node for node in found if not isinstance(node, Text) or node.text]
 
 
 class InlineTree:

@@ -23,6 +23,7 @@ from dragoman.inference.documents.inline_tree import (
     Text,
     collapse_markup_spaces,
     group_ranges,
+    set_code_apart,
 )
 from dragoman.inference.documents.xml_archive import (
     ParagraphSlot,
@@ -101,7 +102,7 @@ def read_content(root: Element) -> list[Slot]:
             style = element.get(f"{{{_TEXT}}}style-name")
             if style in code or is_code_style(style):
                 continue
-            slots += Paragraph(element, styles).find_slots()
+            slots += Paragraph(element, styles, code).find_slots()
         elif (namespace == _SVG and name in ("title", "desc")) or name == "index-title-template":
             slots += find_text_slots(element, frozenset({name}))
         waiting += reversed(element)
@@ -115,7 +116,7 @@ def _is_computed(cell: Element) -> bool:
 
 
 def _find_code_styles(root: Element) -> set[str]:
-    """Return the paragraph styles of this part that are made from one for code."""
+    """Return the styles of this part that are made from one for code."""
     return {
         style.get(f"{{{_STYLE}}}name") or ""
         for style in root.iter(f"{{{_STYLE}}}style")
@@ -151,14 +152,14 @@ def _find_styles(root: Element) -> dict[str, str]:
 class Paragraph:
     """Read and write a paragraph or a heading; formatting is a tuple of styles, the outer first."""
 
-    def __init__(self, element: Element, styles: dict[str, str]) -> None:
-        self._element, self._styles = element, styles
+    def __init__(self, element: Element, styles: dict[str, str], code: set[str]) -> None:
+        self._element, self._styles, self._code = element, styles, code
 
     def find_slots(self) -> list[Slot]:
         """Return the paragraph, if there are letters in it."""
         nodes: list[Node] = []
         self._read(self._element, (), nodes, 0)
-        slot = ParagraphSlot(_group(nodes), self._write)
+        slot = ParagraphSlot(self._group(nodes), self._write)
         return [slot] if slot.is_translatable else []
 
     # --- reading ---
@@ -186,7 +187,7 @@ class Paragraph:
         elif name in _GROUPS:
             group = Group(child)
             self._read(child, styles, group.children, depth + 1)
-            group.children = _group(group.children)
+            group.children = self._group(group.children)
             nodes.append(group)
         elif name == "s":
             count = child.get(f"{{{_TEXT}}}c") or "1"
@@ -199,6 +200,13 @@ class Paragraph:
         elif name != "soft-page-break":
             shown = name not in _NO_WORDS and "".join(child.itertext()).strip()
             nodes.append(Object(child, WORD if shown else ""))
+
+    def _group(self, nodes: list[Node]) -> list[Node]:
+        return group_ranges(set_code_apart(_join_spaces(nodes), self._is_code), _find_range_end)
+
+    def _is_code(self, styles: Hashable) -> bool:
+        assert isinstance(styles, tuple)
+        return any(style in self._code or is_code_style(style) for style in styles)
 
     # --- writing ---
 
@@ -214,6 +222,8 @@ class Paragraph:
             parent.remove(child)
         parent.text = None
         for node in nodes:
+            if isinstance(node, Object) and isinstance(node.content, Text):
+                node = node.content  # code
             if isinstance(node, Text):
                 holder = parent
                 assert isinstance(node.format, tuple)
@@ -258,10 +268,6 @@ def _append(parent: Element, text: str) -> None:
         parent[-1].tail = (parent[-1].tail or "") + text
     else:
         parent.text = (parent.text or "") + text
-
-
-def _group(nodes: list[Node]) -> list[Node]:
-    return group_ranges(_join_spaces(nodes), _find_range_end)
 
 
 def _find_range_end(node: Object) -> tuple[str, bool] | None:

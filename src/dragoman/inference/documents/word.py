@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -22,6 +22,7 @@ from dragoman.inference.documents.inline_tree import (
     Object,
     Text,
     group_ranges,
+    set_code_apart,
 )
 from dragoman.inference.documents.office_open_xml import (
     Formats,
@@ -114,6 +115,7 @@ class WordParagraph:
         self._element = element
         self._namespace = split_tag(element)[0]
         self._formats = Formats(_INVISIBLE)
+        self._code: set[Hashable] = set()
 
     def find_slots(self) -> list[Slot]:
         """Return the paragraph, if there are letters in it."""
@@ -131,7 +133,7 @@ class WordParagraph:
                 self._read_run(child, nodes, fields)
             elif name not in _DROPPED and not name.endswith("Pr"):
                 nodes.append(self._read_other(child, name, depth))
-        return group_ranges(nodes, _find_range_end)
+        return group_ranges(set_code_apart(nodes, self._code.__contains__), _find_range_end)
 
     def _read_other(self, child: Element, name: str, depth: int) -> Node:
         if depth < MAX_DEPTH:
@@ -150,6 +152,9 @@ class WordParagraph:
     def _read_run(self, run: Element, nodes: list[Node], fields: list[_OpenField]) -> None:
         properties = run.find(self._tag("rPr"))
         key = self._formats.add(properties)
+        style = None if properties is None else properties.find(self._tag("rStyle"))
+        if style is not None and is_code_style(style.get(self._tag("val"))):
+            self._code.add(key)
         for child in run:
             _, name = split_tag(child)
             if name == "t":
@@ -214,6 +219,8 @@ class WordParagraph:
             holder = node.content.find(self._tag("sdtContent"))
             parent.append(node.content)
             self._fill(node.content if holder is None else holder, node.children)
+        elif isinstance(node.content, Text):
+            self._append_text(parent, node.content)
         elif isinstance(node.content, _RunChild):
             run = self._make_run(parent, copy.deepcopy(node.content.properties))
             run.append(node.content.element)

@@ -113,12 +113,16 @@ class XmlArchiveDocument(Document):
 
 
 _CODE_STYLES: Final = frozenset(
+    # paragraphs
     {"code", "codeblock", "sourcecode", "htmlpreformatted", "preformatted", "preformattedtext"}
+    # words
+    | {"codechar", "htmlcode", "htmlkeyboard", "htmlsample", "inlinecode", "sourcetext"}
+    | {"userentry", "verbatimchar"}
 )
 
 
 def is_code_style(name: str | None) -> bool:
-    """Return whether paragraphs of a style are code, by the names that programs give it."""
+    """Return whether text of a style is code, by the names that programs give it."""
     plain = re.sub(r"_20_|[\s_-]", "", name or "").lower()
     return plain in _CODE_STYLES
 
