@@ -34,7 +34,7 @@ from dragoman.inference.protection.items import Carriage, Item, find_items, find
         ),
         ("with --protect on", "path", ["--protect"]),
         ("{0} of ${name}, {{ user }} or %s", "placeholder", ["{0}", "${name}", "{{ user }}", "%s"]),
-        ("%1$s %(x)d %.2f %d%%", "placeholder", ["%1$s", "%(x)d", "%.2f", "%d", "%%"]),
+        ("%1$s %(x)d %.2f %d%%", "placeholder", ["%1$s", "%(x)d", "%.2f", "%d%%"]),
         (
             ":name [[x]] $VAR %USER% {0:.2f} :smile:",
             "placeholder",

@@ -89,6 +89,7 @@ def test_what_is_right_is_left_as_it_is(pair: str, source: str, target: str) -> 
         ("en-de", "The price is $1,499.00.", "Es kostet 1,499.00 $.", "Es kostet 1.499,00 $."),
         ("de-en", "1,5-mal so schnell", "1,5 times as fast", "1.5 times as fast"),
         ("fr-en", "1 499,00 en tout", "1 499,00 in all", "1,499.00 in all"),
+        ("en-de", "It was −29.7 °C", "Es war −29.7", "Es war −29,7°"),
         ("en-de", "It costs $3.50", "Es kostet 3.50 $", "Es kostet 3,50 $"),
         ("en-de", "It is −5.2 °C", "Es sind 5,2 °C", "Es sind −5,2 °C"),
         ("en-de", "5% more", "5 mehr", "5\u00a0% mehr"),

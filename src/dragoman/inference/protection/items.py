@@ -133,7 +133,7 @@ _PATTERNS: Final = {
         rf"%\(\w+\){_FLAGS}[a-zA-Z]",
         rf"%\d+\${_FLAGS}[sdfiuxXc@]",
         r"%%",
-        rf"(?<![\w%])%{_FLAGS}(?:l{{0,2}}[sdfiuxXcge]|@)(?![A-Za-z])",
+        rf"(?<![\w%])%{_FLAGS}(?:l{{0,2}}[sdfiuxXcge]|@)(?![A-Za-z])(?:%%)?",
         r"(?<!\w)%[A-Za-z_][\w.]*%",
         rf"(?<![\w$])\$[A-Za-z_]{_LETTER}*",
         r"(?<![\w:/]):[a-z_]{2}[\w+-]*:?(?![\w/])",

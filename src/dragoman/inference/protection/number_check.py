@@ -266,6 +266,12 @@ def localize_numbers(
     return [edit for edit in edits if text[edit.start : edit.end] != edit.text]
 
 
+def _has_unit(text: str, token: NumberToken) -> bool:
+    """Return whether a unit or a currency stands beside a number."""
+    before = text[max(0, token.start - 5) : token.start]
+    return _UNIT.match(text, token.end) is not None or _UNIT_BEFORE.search(before) is not None
+
+
 def _sorted_parts(token: NumberToken) -> tuple[int, ...]:
     """Return the numbers of a date or a time in a common order; years may have two digits."""
     return tuple(sorted(part % 100 for part in token.parts))
@@ -516,7 +522,7 @@ class _Comparison:
         reading = token.readings[0]
         strict = other.readings[:1]
         right = bool(strict) and strict[0].value in token.values
-        if right and not self._is_foreign(other):
+        if right and not self._is_foreign(token, other):
             return
         if strict and right and strict[0].value != reading.value:
             return  # with another scale, and right
@@ -524,7 +530,7 @@ class _Comparison:
             return
         self._write(other, reading.write(self.languages[1]))
 
-    def _is_foreign(self, other: NumberToken) -> bool:
+    def _is_foreign(self, token: NumberToken, other: NumberToken) -> bool:
         """Return whether a right number is spelled as only another language does."""
         form = number_format(self.languages[1])
         marks = [character for character in other.text if character in ".,"]
@@ -540,13 +546,8 @@ class _Comparison:
         # 99.99 in German may be an amount or a version; 99,99 from German is no version.
         source = number_format(self.languages[0])
         surely = marks[0] == "," and source is not None and source.decimal == ","
-        return surely or other.readings[0].grouped or self._has_unit(other)
-
-    def _has_unit(self, other: NumberToken) -> bool:
-        return (
-            _UNIT.match(self.target, other.end) is not None
-            or _UNIT_BEFORE.search(self.target[max(0, other.start - 5) : other.start]) is not None
-        )
+        measured = _has_unit(self.target, other) or _has_unit(self.source, token)
+        return surely or other.readings[0].grouped or measured
 
     def _write(self, other: NumberToken, text: str) -> None:
         if self.target[other.start : other.end] != text:

@@ -343,7 +343,10 @@ class _Restoration:
                 spans = find_copies(name[:-1], self._output)  # the model did not close it
             if len(spans) == 1 or (spans and self._last):
                 for place, (start, end) in enumerate(spans):
-                    self._take(start, end, "" if place else self._write(number))
+                    written = "" if place else self._write(number)
+                    after = self._output[end : end + 1]
+                    apart = written and after and joins(written[-1], after)
+                    self._take(start, end, f"{written} " if apart else written)
             else:
                 self.failed_items.add(number)
 
