@@ -57,7 +57,7 @@ _MAX_SEARCHED: Final = 20
 _LONGEST_SEARCHED: Final = 2000
 """What became of items is looked for only if few are missing in an output that is not long."""
 _SPACES: Final = re.compile(" {2,}")
-_BRACES: Final = re.compile(r"\{[^\w{}]{0,3}\d?[^\w{}]{0,3}\}|[{}]")
+_BRACES: Final = re.compile(r"\{[^\w{}]{0,3}\d{0,3}[^\w{}]{0,3}\}|[{}]")
 """What a model makes of {1} where it does not copy it, or of one that it has only read of."""
 Spans = list[tuple[int, int]]
 
