@@ -15,7 +15,7 @@ from typing import Final
 from dragoman.errors import DataError
 from dragoman.inference.documents.document import Document, DocumentTooLargeError, Unit
 from dragoman.inference.documents.file_signatures import refuse_other_files
-from dragoman.inference.documents.file_text import FileText, decode_text
+from dragoman.inference.documents.file_text import FileText, decode_text, has_letters
 from dragoman.inference.documents.inline_tree import (
     LINE_BREAK,
     MAX_DEPTH,
@@ -26,6 +26,7 @@ from dragoman.inference.documents.inline_tree import (
     Object,
     Text,
     collapse_markup_spaces,
+    has_letters_in,
 )
 from dragoman.inference.documents.unit_translation import UnitTexts
 from dragoman.inference.documents.xml_positions import write_text
@@ -282,7 +283,7 @@ class HtmlText:
             text = collapse_markup_spaces(values[match[1].lower()]).strip()
             if (
                 _is_translatable(name, match[1].lower(), values)
-                and any(map(str.isalpha, text))
+                and has_letters(text)
                 and not _FILE_NAME.fullmatch(text)
             ):
                 quote = match[3][0] if match[3][0] in _ESCAPES else ""
@@ -474,16 +475,10 @@ def _set_language(raw: str, language: str, *, xml: bool) -> str:
     return changed
 
 
-def _letters_in(node: Node) -> bool:
-    if isinstance(node, Text):
-        return any(map(str.isalpha, node.text))
-    return isinstance(node, Group) and any(map(_letters_in, node.children))
-
-
 def _find_parts(nodes: list[Node], size: int) -> list[tuple[int, int, list[Node]]]:
     """Return where units begin and end in a paragraph's pieces; a list of links is several."""
-    groups = [node for node in nodes if isinstance(node, Group) and _letters_in(node)]
-    only_groups = len(groups) == sum(map(_letters_in, nodes))
+    groups = [node for node in nodes if isinstance(node, Group) and has_letters_in(node)]
+    only_groups = len(groups) == sum(map(has_letters_in, nodes))
     if only_groups and len(groups) == 1 and groups[0].content.name != "a":
         inner = _find_parts(groups[0].children, size)
         if len(inner) > 1:

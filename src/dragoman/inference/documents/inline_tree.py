@@ -15,6 +15,7 @@ from itertools import groupby
 from typing import Any, Final
 
 from dragoman.inference.documents.document import PLACEHOLDER, Mark, Unit
+from dragoman.inference.documents.file_text import has_letters
 from dragoman.inference.documents.mark_projection import MarkTree, nest_marks
 
 LINE_BREAK: Final = "\n"
@@ -166,7 +167,7 @@ class InlineTree:
     @property
     def is_translatable(self) -> bool:
         """Return whether there are letters in it."""
-        return any(map(str.isalpha, self.unit.text))
+        return has_letters(self.unit.text)
 
     def to_nodes(self, translation: Unit, *, partial: bool = False) -> list[Node]:
         """Return the tree of a translation, each text with its formatting.
@@ -278,10 +279,11 @@ def has_text(node: Node) -> bool:
     return any(map(has_text, node.children))
 
 
-def _has_letters(node: Node) -> bool:
+def has_letters_in(node: Node) -> bool:
+    """Return whether there is anything to translate in a node."""
     if isinstance(node, Text):
-        return any(map(str.isalpha, node.text))
-    return isinstance(node, Group) and any(map(_has_letters, node.children))
+        return has_letters(node.text)
+    return isinstance(node, Group) and any(map(has_letters_in, node.children))
 
 
 def _set_edges_apart(
@@ -329,7 +331,7 @@ def _set_edges_apart(
     ]
     start, stop = max(before, default=-1) + 1, min(after, default=size)
     # A number before a tab, or a page number after one, is not part of the text.
-    letters = [i for i, node in enumerate(group.children) if _has_letters(node)]
+    letters = [i for i, node in enumerate(group.children) if has_letters_in(node)]
     if letters and first:
         start = max([start, *(i + 1 for i in breaks if i < letters[0])])
     if letters and last:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from dragoman.inference.documents.document import Unit
+from dragoman.inference.documents.file_text import has_letters
 from dragoman.inference.documents.inline_tags import Kind, TaggedText, Token, tag_token
 
 _MAX_NESTING: Final = 20
@@ -177,7 +178,7 @@ class MarkdownText:
         if (match := _DESTINATION.match(raw, after)) and after < len(raw):
             end = match.end()
             target = raw[close:end]
-            if match["title"] and any(map(str.isalpha, match["title"])):
+            if has_letters(match["title"]):
                 a, b = match.span("title")
                 target = (
                     raw[close:a].replace(" ", "\ue010") + self._nest(match["title"]) + raw[b:end]

@@ -11,7 +11,13 @@ from typing import Final, NamedTuple
 
 from dragoman.errors import DataError
 from dragoman.inference.documents.document import Document, Unit
-from dragoman.inference.documents.file_text import LINE, decode_file, list_some, replace_spans
+from dragoman.inference.documents.file_text import (
+    LINE,
+    decode_file,
+    has_letters,
+    list_some,
+    replace_spans,
+)
 from dragoman.inference.documents.json_strings import (
     check_json,
     find_strings,
@@ -184,8 +190,7 @@ def _has_header(rows: Sequence[Sequence[Cell]], columns: Sequence[str], *, likel
     return any(
         values
         and (
-            not any(map(str.isalpha, "".join(values)))
-            or sum(map(len, values)) / len(values) > 3 * len(name)
+            not has_letters("".join(values)) or sum(map(len, values)) / len(values) > 3 * len(name)
         )
         for name, values in zip(first, below, strict=True)
     )

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from dragoman.inference.documents.document import Unit
+from dragoman.inference.documents.file_text import has_letters
 from dragoman.inference.documents.mark_projection import project_marks
 from dragoman.inference.translation_types import Translation
 
@@ -21,7 +22,7 @@ class UnitTexts:
         for unit in self._units:
             marked = has_inner_marks(unit)
             text = _to_send(unit)
-            if not any(map(str.isalpha, text)):
+            if not has_letters(text):
                 self._places.append(None)
             else:
                 table = texts[marked]
