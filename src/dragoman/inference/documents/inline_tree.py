@@ -287,19 +287,15 @@ def has_letters_in(node: Node) -> bool:
 
 
 def _set_edges_apart(
-    group: Group,
-    *,
-    first: bool = True,
-    last: bool = True,
-    touches: tuple[bool, bool] = (False,) * 2,
+    group: Group, *, first: bool = True, last: bool = True, before: str = "", after: str = ""
 ) -> None:
     """Take objects at the beginning and end of a group out of its text; so all others are inside.
 
     A group without text becomes an object. `first` and `last` say that no text of the paragraph
-    comes before it and after it, and `touches` that a word ends or begins right there.
+    comes before it and after it; `before` and `after` are the texts right beside it.
     """
-    filled = [i for i, node in enumerate(group.children) if has_text(node)]
     size = len(group.children)
+    filled = [i for i, node in enumerate(group.children) if has_text(node)]
     begin, end = (filled[0], filled[-1] + 1) if filled else (0, 0)
     for i, node in enumerate(group.children):
         if isinstance(node, Group):
@@ -308,12 +304,8 @@ def _set_edges_apart(
                     node,
                     first=first and i == begin,
                     last=last and i == end - 1,
-                    touches=(
-                        _read_text(group.children[i - 1])[-1:].isalnum() if i else touches[0],
-                        _read_text(group.children[i + 1])[:1].isalnum()
-                        if i + 1 < size
-                        else touches[1],
-                    ),
+                    before=_read_text(group.children[i - 1]) if i else before,
+                    after=_read_text(group.children[i + 1]) if i + 1 < size else after,
                 )
             else:
                 group.children[i] = Object(node)
@@ -323,13 +315,13 @@ def _set_edges_apart(
         for i, node in enumerate(group.children)
         if isinstance(node, Object) and node.stands_for in (LINE_BREAK, TAB)
     ]
-    # White space at an edge is text, unless there is an object beyond it and no word.
-    opens, closes = touches
-    before = [i for n, i in enumerate(objects) if i < begin and (not opens or i == n)]
-    after = [
-        i for n, i in enumerate(objects[::-1]) if i >= end and (not closes or i == size - 1 - n)
+    # White space at an edge is text if a word is beyond it, or no object is.
+    word_before, word_after = before[-1:].isalnum(), after[:1].isalnum()
+    leading = [i for n, i in enumerate(objects) if i < begin and (i == n or not word_before)]
+    trailing = [
+        i for n, i in enumerate(objects[::-1], 1) if i >= end and (i == size - n or not word_after)
     ]
-    start, stop = max(before, default=-1) + 1, min(after, default=size)
+    start, stop = max(leading, default=-1) + 1, min(trailing, default=size)
     # A number before a tab, or a page number after one, is not part of the text.
     letters = [i for i, node in enumerate(group.children) if has_letters_in(node)]
     if letters and first:
@@ -338,23 +330,15 @@ def _set_edges_apart(
         stop = min([stop, *(i for i in breaks if i > letters[-1])])
     group.before, group.after = group.children[:start], group.children[stop:]
     group.children = group.children[start:stop]
-    # So does white space between such an object and the text.
-    if (
-        group.before
-        and group.children
-        and isinstance(node := group.children[0], Text)
-        and not opens
-    ):
+    if not group.children:
+        return
+    # Nor is white space between such an object and the text.
+    if group.before and not word_before and isinstance(node := group.children[0], Text):
         core = node.text.lstrip()
         if core != node.text:
             group.before.append(Text(node.text[: len(node.text) - len(core)], node.format))
             group.children[0] = Text(core, node.format)
-    if (
-        group.after
-        and group.children
-        and isinstance(node := group.children[-1], Text)
-        and not closes
-    ):
+    if group.after and not word_after and isinstance(node := group.children[-1], Text):
         core = node.text.rstrip()
         if core != node.text:
             group.after.insert(0, Text(node.text[len(core) :], node.format))
