@@ -23,7 +23,7 @@ from dragoman.inference.confidence import (
     in_reference,
     spoken_words,
 )
-from dragoman.inference.joining import Between, join_translations
+from dragoman.inference.join_translations import Between, join_translations
 from dragoman.inference.translation_types import Word
 
 NEUTRAL = Calibration((0.0,) * WORD_FEATURES, (0.0,) * SENTENCE_FEATURES)

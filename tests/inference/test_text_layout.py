@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.inference.joining import Between, join_translations
+from dragoman.inference.join_translations import Between, join_translations
 from dragoman.inference.text_layout import TextLayout
 from dragoman.inference.translation_types import Issue, Translation
 

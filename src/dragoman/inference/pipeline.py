@@ -11,7 +11,7 @@ from dragoman.config import Config
 from dragoman.inference.alignment import word_alignment
 from dragoman.inference.engine import Engine
 from dragoman.inference.fault_detection import DivideSource, Repair, repair
-from dragoman.inference.joining import Between, Parts, join_translations
+from dragoman.inference.join_translations import Between, Parts, join_translations
 from dragoman.inference.translation_types import (
     DecodingSettings,
     Issue,
@@ -21,7 +21,7 @@ from dragoman.inference.translation_types import (
 )
 from dragoman.search import Hypothesis, SearchOptions
 from dragoman.text.languages import written_without_spaces
-from dragoman.text.length_limits import split_lines
+from dragoman.text.long_sentences import split_lines
 from dragoman.text.tokenizer import Tokenizer
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
-from dragoman.inference.joining import Between, join_translations
+from dragoman.inference.join_translations import Between, join_translations
 from dragoman.inference.translation_types import Translation
 from dragoman.text.languages import written_without_spaces
 from dragoman.text.paragraphs import Paragraph, split_paragraphs

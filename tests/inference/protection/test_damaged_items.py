@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dragoman.inference.protection.damaged_items import find_damaged
-from dragoman.inference.protection.items import find_items
+from dragoman.inference.protection.protected_items import find_items
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dragoman.inference.protection.items import find_items
+from dragoman.inference.protection.protected_items import find_items
 from dragoman.inference.protection.unknown_characters import UnknownCharacters, has_no_spaces
 
 from .fake_models import fake_tokenizer

@@ -30,7 +30,7 @@ from dragoman.inference.documents.inline_tree import (
 )
 from dragoman.inference.documents.unit_translation import UnitTexts
 from dragoman.inference.documents.xml_positions import write_text
-from dragoman.inference.joining import get_alternative
+from dragoman.inference.join_translations import get_alternative
 from dragoman.inference.translation_types import Translation
 
 _TOKEN: Final = re.compile(

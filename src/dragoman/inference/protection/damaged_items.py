@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from difflib import SequenceMatcher
 from typing import Final
 
-from dragoman.inference.protection.items import Item, find_items
+from dragoman.inference.protection.protected_items import Item, find_items
 from dragoman.inference.protection.stand_ins import find_copies
 
 _TOKEN: Final = re.compile(r"\S+")

@@ -16,7 +16,7 @@ from functools import cached_property
 from typing import Final
 
 from dragoman.inference.protection.damaged_items import find_damaged
-from dragoman.inference.protection.items import Carriage, Item, find_items, find_symbols
+from dragoman.inference.protection.item_placement import CutItem, cut_span, place_items
 from dragoman.inference.protection.number_check import (
     NumberToken,
     check_numbers,
@@ -24,7 +24,7 @@ from dragoman.inference.protection.number_check import (
     localize_numbers,
     says_sign,
 )
-from dragoman.inference.protection.placement import CutItem, cut_span, place_items
+from dragoman.inference.protection.protected_items import Carriage, Item, find_items, find_symbols
 from dragoman.inference.protection.stand_ins import (
     StandIns,
     choose_stand_ins,

@@ -12,7 +12,7 @@ import unicodedata
 from collections.abc import Sequence
 from typing import Final
 
-from dragoman.inference.protection.items import AMOUNT_SIGNS, Item
+from dragoman.inference.protection.protected_items import AMOUNT_SIGNS, Item
 from dragoman.text.languages import primary_code
 from dragoman.text.normalization import normalize
 from dragoman.text.scripts import has_no_spaces

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.types import Receive, Scope, Send
 
 from dragoman.inference import Glossary, Translation
-from dragoman.inference.joining import Between, join_translations
+from dragoman.inference.join_translations import Between, join_translations
 from dragoman.inference.translation_types import IssueKind
 from dragoman.serve.errors import ERROR_RESPONSES, ServiceError
 from dragoman.serve.limits import (

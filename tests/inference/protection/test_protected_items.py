@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from dragoman.inference.protection.items import Carriage, Item, find_items, find_symbols
+from dragoman.inference.protection.protected_items import Carriage, Item, find_items, find_symbols
 
 
 @pytest.mark.parametrize(

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from dragoman.inference.protection.items import find_items
-from dragoman.inference.protection.placement import (
+from dragoman.inference.protection.item_placement import (
     CutItem,
     cut_span,
     pair_tags,
     place_items,
 )
+from dragoman.inference.protection.protected_items import find_items
 from dragoman.inference.protection.text_edits import Edit, apply_edits
 
 STRAIGHT = [(n, n) for n in range(9)]

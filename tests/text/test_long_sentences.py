@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dragoman.config import TokenizerConfig
-from dragoman.text.length_limits import split_lines
+from dragoman.text.long_sentences import split_lines
 from dragoman.text.sentence_splitting import sentence_spans
 from dragoman.text.tokenizer import Tokenizer
 
