@@ -129,9 +129,9 @@ _TABLES: Final[dict[str, dict[str, str]]] = {
             exkl fa fr franz frl frz geb gegr gem gen gest gez ggf ggü griech h.c hl hr hrn hrsg
             i.a i.b i.br i.d.r i.h.v i.v inkl insb insbes ital jew jur jüd kath kfm lat li lt m.e
             max med mind mtl mult möbl n.b nat niederl nördl o.g obb orig p.a phil prakt preuß priv
-            prot rd re rel rer röm s s.a s.o s.u schwäb sog spez stellv städt südl techn theol tägl u
-            urspr v v.a verh versch vet vgl vorm westl wg wiss z z.b z.hd z.t z.zt zit zool zw zzgl
-            östl ü.d.m
+            prot rd re rel rer röm s s.a s.o s.u schwäb sog spez stellv städt südl techn theol tägl
+            u urspr v v.a verh versch vet vgl vorm westl wg wiss z z.b z.hd z.t z.zt zit zool zw
+            zzgl östl ü.d.m
         """,
         "before_numbers": """
             abs Apr art Aug az bd bde bj bl Dez Di Do Feb ff Jan jg Jul Jun kap lfd Mi Mo Mrz
