@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 from dragoman.errors import ConfigError, ModelError
 from dragoman.inference.confidence import Calibration
 from dragoman.inference.engine import Engine
-from dragoman.inference.glossary import Glossary, GlossaryTranslator
 from dragoman.inference.letter_case import translate_cased
 from dragoman.inference.loading import (
     Precision,
@@ -37,6 +36,7 @@ from dragoman.search.options import length_penalty
 from dragoman.text.languages import written_without_spaces
 
 if TYPE_CHECKING:
+    from dragoman.inference.glossary import Glossary, GlossaryTranslator
     from dragoman.inference.torch_engine import TorchEngine
     from dragoman.inference.translation_memory import TranslationMemory
     from dragoman.inspection.saved_page import Inspection
@@ -236,6 +236,8 @@ class Translator(Predictor):
 
     def _glossary_translator(self, glossary: Glossary) -> GlossaryTranslator:
         """Return a glossary that is ready to be used with this translator, made once."""
+        from dragoman.inference.glossary import GlossaryTranslator
+
         if glossary not in self._glossaries:
             source, target = self._languages
             self._glossaries[glossary] = GlossaryTranslator(

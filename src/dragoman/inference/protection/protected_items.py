@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import Enum
+from functools import cache
 from typing import Final
 
 
@@ -223,9 +224,6 @@ def _let_asian_touch(pattern: str) -> str:
     )
 
 
-_ITEMS: Final = re.compile(
-    _let_asian_touch("|".join(f"(?P<{k}>{'|'.join(p)})" for k, p in _PATTERNS.items()))
-)
 _TRIGGER: Final = re.compile(
     r"[@/\\{}%<&`#$\[_]|\d[-:.]\d|[A-Za-z]-?\d|\d[A-Fa-fA-Z]|\+\d|\(\d|--\w|:[a-z]|[A-Za-z0-9]\.[a-z]"
     r"|\d \d|[A-Z]\+\+|([A-Za-z])\1{2}|[A-Za-z]{50}|\d ?[¼-¾⅐-⅞]|\d[a-z]?\("
@@ -245,13 +243,20 @@ AMOUNT_SIGNS: Final = frozenset("$€£¥₩%°")
 _SIGN: Final = re.compile(r"[$€£¥₩°]")
 
 
+@cache
+def _items_pattern() -> re.Pattern[str]:
+    """Return all patterns as one, compiled when the first text needs it: that takes a while."""
+    alternatives = (f"(?P<{kind}>{'|'.join(several)})" for kind, several in _PATTERNS.items())
+    return re.compile(_let_asian_touch("|".join(alternatives)))
+
+
 def find_items(text: str) -> list[Item]:
     """Return what must come back as it is, in order, without the text's single symbols."""
     trigger = _TRIGGER.search(text)
     if trigger is None:
         return []
     found = []
-    for match in _ITEMS.finditer(text, text.rfind(" ", 0, trigger.start() + 1) + 1):
+    for match in _items_pattern().finditer(text, text.rfind(" ", 0, trigger.start() + 1) + 1):
         kind, whole, end = match.lastgroup or "", match.group(), match.end()
         if (
             kind == "product"
