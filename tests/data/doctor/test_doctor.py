@@ -148,7 +148,7 @@ def test_a_missing_line_is_found_and_both_counts_are_named(tmp_path, tokenizer):
     broken = open_parallel_corpus([tmp_path / "a.en", tmp_path / "a.de"])
     diagnosis = examine(broken, config=CONFIG, tokenizer=tokenizer)
     counts = found(diagnosis, "error", "reading").message
-    assert "a.en has 1000 lines" in counts
+    assert "a.en has 1,000 lines" in counts
     assert "a.de has 999" in counts
     misalignment = found(diagnosis, "error", "alignment")
     assert "1 target line probably missing" in misalignment.message
