@@ -15,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+import hypothesis
 import pytest
 import torch
 
@@ -26,6 +27,11 @@ from dragoman.config import Config
 from dragoman.data.prepare import Prepared, prepare
 from dragoman.data.readers.parallel import open_parallel_corpus
 from dragoman.training.run import train
+
+# A change is judged by the same examples every time; at home Hypothesis goes on looking for others.
+hypothesis.settings.register_profile("ci", derandomize=True)
+if os.environ.get("CI"):
+    hypothesis.settings.load_profile("ci")
 
 # A shell lets what it starts with & ignore Ctrl-C, and so would every process that tests start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
