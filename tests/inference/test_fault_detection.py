@@ -416,11 +416,13 @@ def test_one_sentence_that_became_two_is_searched_again() -> None:
         assert options.n_best == options.beam > OPTIONS.beam
         return [[Hypothesis([n] * 6, -1.0, -6.0, [-1.0] * 7) for n in texts] for _ in numbers]
 
+    def say(pieces: Sequence[int]) -> str:
+        return texts[pieces[0]]
+
     def run() -> tuple[dict[int, Repair], FaultCounts]:
         found = [[Hypothesis([1] * 6, -1.0, -6.0, [-1.0] * 7)]]
         said = [texts[1]]
-        decode = lambda ids: texts[ids[0]]  # noqa: E731
-        return repair(ids, [source], found, said, OPTIONS, search, decode, None, ("en", "de"))
+        return repair(ids, [source], found, said, OPTIONS, search, say, None, ("en", "de"))
 
     repairs, counts = run()
     assert (repairs[0].text, repairs[0].left) == (whole, None)

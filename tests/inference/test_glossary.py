@@ -136,8 +136,7 @@ def test_any_glossary_works_or_is_refused_in_one_line(
         return
     for match in reverser._glossary_translator(glossary).matches(line):
         term = match.translation.casefold()  # a sentence begins with a capital
-        ends = term.rstrip(" ,;:–—-") != term  # and ends with its source's mark
-        assert ends or contains_phrase(term, one.text.casefold())
+        assert contains_phrase(term, one.text.casefold())
 
 
 # --- forms ---

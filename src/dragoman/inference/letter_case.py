@@ -24,7 +24,6 @@ LONGEST_TITLE: Final = 6
 
 CountPieces = Callable[[Sequence[str]], list[int]]
 _CLOSING: Final = "\"'”’“»)]"
-_PAUSES: Final = " ,;:–—-"
 _WORD: Final = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 
 
@@ -115,16 +114,9 @@ def _begin_and_end_like(source: str, text: str) -> str:
     said, core = source.rstrip(_CLOSING), text.rstrip(_CLOSING)
     mark, last = said[-1:], core[-1:]
     ends = mark in ("!", "?") or (mark == "." and " " in source)  # not one abbreviation
-    if not ends or not _may_end(last):
+    if not ends or not last.isalnum() or has_no_spaces(last):
         return text
-    core = core.rstrip(_PAUSES) or core
-    closing = text[len(text.rstrip(_CLOSING)) :]
-    return core + mark + closing if said != source else core + closing + mark
-
-
-def _may_end(last: str) -> bool:
-    """Return whether a mark can follow a character: a letter, a digit, or the mark of a pause."""
-    return (last.isalnum() and not has_no_spaces(last)) or (last != "" and last in _PAUSES)
+    return core + mark + text[len(core) :] if said != source else text + mark
 
 
 def _change_text(found: Translation, change: Callable[[str], str]) -> Translation:
