@@ -10,7 +10,8 @@ import pytest
 from dragoman.inference import Translator
 from dragoman.inference.fault_detection import check_faults
 from dragoman.inference.letter_case import is_in_capitals, to_ordinary_case
-from dragoman.inference.protection.number_check import check_numbers, localize_numbers
+from dragoman.inference.protection.number_check import check_numbers
+from dragoman.inference.protection.numbers_in_text import localize_numbers
 from dragoman.inference.protection.protected_items import find_items, find_symbols
 from dragoman.inference.text_layout import TextLayout
 from dragoman.search.options import Hypothesis, SearchOptions

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dragoman.inference.protection.number_check import (
-    check_numbers,
-    localize_number,
-    localize_numbers,
-)
+from dragoman.inference.protection.number_check import check_numbers
+from dragoman.inference.protection.numbers_in_text import localize_number
 from dragoman.inference.protection.text_edits import apply_edits
 
 RIGHT = [
@@ -148,12 +145,3 @@ def test_what_is_hidden_is_not_a_number() -> None:
     assert report.lost == []
     report = check_numbers("17 dogs", "{17} Hunde", ("en", "de"), ([], [(0, 4)]))
     assert len(report.lost) == 1
-
-
-def test_numbers_alone_are_written_as_the_target_does() -> None:
-    text = "1,499.00 · 5% · 2024 · 11/16/2024"
-    edits = localize_numbers(text, ("en", "de"), [])
-    assert apply_edits(text, edits) == "1.499,00 · 5\u00a0% · 2024 · 11/16/2024"
-    assert localize_numbers(text, ("", ""), []) == []
-    assert localize_number("150만", ("ko", "en")) == "1,500,000"
-    assert localize_number("1.2.3", ("en", "de")) == "1.2.3"

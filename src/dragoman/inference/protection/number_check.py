@@ -3,7 +3,8 @@
 The model translates numbers as they are. Afterwards each number of the source is looked for in the
 translation: the same value in any spelling of the target language, in words, or with another scale
 (1.5 million, 150만). What is there in the source's spelling is written in the target's; what is
-missing takes the place of a number that came from nowhere, if that looks like it.
+missing takes the place of a number that came from nowhere, if that looks like it. How numbers are
+found and written stands in `numbers_in_text`.
 """
 
 from __future__ import annotations
@@ -12,36 +13,25 @@ import re
 from bisect import bisect_right
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
 from difflib import SequenceMatcher
 from typing import Final
 
-from dragoman.inference.protection.text_edits import Edit, apply_edits
+from dragoman.inference.protection.numbers_in_text import (
+    LONGEST_NUMBER,
+    NumberToken,
+    find_numbers,
+    hide_spans,
+    localize_number,
+)
+from dragoman.inference.protection.text_edits import Edit
 from dragoman.text.languages import primary_code
 from dragoman.text.numbers import (
     LARGEST_UNCHECKED_WORD,
-    NumberReading,
     knows_number_words,
     number_format,
     number_words,
-    read_number,
-    scale_after,
 )
 
-_HAS_DIGIT: Final = re.compile(r"\d")
-_NUMBER: Final = re.compile(
-    r"""(?<![A-Za-z\u00c0-\u024f_\d])(?<!\d[.,])
-    (?: (?P<date>\d{1,2}\.\ ?\d{1,2}\.\ ?(?:\d{4}|\d{2})(?![\d.])
-        |\d{4}\.\ ?\d{1,2}\.\ ?\d{1,2}(?!\d)
-        |\d{1,2}\.(?:0?[1-9]|1[0-2])\.(?!\d)
-        |\d{1,4}([/-])\d{1,2}\2\d{1,4}(?!\d))
-      | (?P<time>\d{1,2}:\d{2}(?![\d:])|\d{1,2}\.\d{2}(?=\ ?(?:Uhr|[ap]\.?m\b))
-        |\d{1,2}\ ?[시時点]\ ?\d{1,2}\ ?[분分])
-      | (?P<spaced>\d{1,3}(?:[\u00a0\u202f\u2009\x20]\d{3})+(?!\d)(?:[.,]\d+(?![\d.,]*\d))?)
-      | (?P<plain>\d+(?:['’]\d{3})*(?:[.,]\d+)*)
-    )""",
-    re.VERBOSE,
-)
 _MONTHS: Final = {
     "en": "jan feb mar apr may jun jul aug sep oct nov dec",
     "de": "jan feb mär apr mai jun jul aug sep okt nov dez",
@@ -71,8 +61,6 @@ _CLOCK_WORDS: Final = re.compile(
 _DECADE: Final = re.compile(r"(?:er|ers|s|'s|年代|년대)(?![^\W_])")
 _DECADE_BEFORE: Final = re.compile(r"(?:années|anni|años|anos)\s$")
 _MONTH: Final = re.compile(r"\s?[월月]")
-_ARTICLE: Final = re.compile(r"제\s?$")
-"""제5조 is Article 5, and not five trillion; without 제 it may be both."""
 _HOUR: Final = re.compile(r"\s?(?:Uhr|uhr|h\b|o'clock|[ap]\.?m\b|시|時|点)")
 _UNIT: Final = re.compile(
     r"\s?(?:[%‰€$£¥₩°]|EUR|USD|GBP|Euro|Dollar|k?g\b|[cmk]?m\b|[km]m²|m[²³2]|l\b|Milli|Mio|Mrd|Tsd|million|billion)"
@@ -85,111 +73,7 @@ _MAX_COMPARED: Final = 1000
 _ROMAN_DIGITS: Final = ("", "I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX")
 _RUN: Final = re.compile(r"(?<!\d)(?<!\d[.,])\d++(?:[.,]\d++)*+(?:[/:^–-]\d++(?:[.,]\d++)*+)++")
 """Numbers that are written together."""
-_LONGEST_NUMBER: Final = 40
-"""A longer row of digits is a code, and has no value."""
 _UNIT_BEFORE: Final = re.compile(r"(?:[€$£¥₩]|EUR|USD|GBP)\s?$")
-
-
-@dataclass(slots=True)
-class NumberToken:
-    """Hold a number in a text."""
-
-    start: int
-    end: int
-    text: str
-    kind: str
-    readings: list[NumberReading] = field(default_factory=list)
-    power: int = 0
-    """A scale word after it means ten to the power of this."""
-    scale_end: int = 0
-    own_power: int = 0
-    """Its own text ends in a scale word that means this: 150만."""
-    parts: list[int] = field(default_factory=list)
-    """These are the numbers of a date or a time."""
-    _values: set[Decimal] | None = None
-
-    @property
-    def digits(self) -> str:
-        """Return the digits of the number, without separators."""
-        return re.sub(r"\D", "", self.text)
-
-    @property
-    def values(self) -> set[Decimal]:
-        """Return the values it can have, with and without its scale."""
-        if self._values is None:
-            found = {reading.value for reading in self.readings}
-            self._values = found | {value.scaleb(self.power) for value in found}
-        return self._values
-
-
-def find_numbers(text: str, language: str, hidden: Sequence[tuple[int, int]]) -> list[NumberToken]:
-    """Return the numbers of a text that are not in what is hidden, in order."""
-    if _HAS_DIGIT.search(text) is None:
-        return []
-    text = _hide(text, hidden)
-    found: list[NumberToken] = []
-    for match in _NUMBER.finditer(text):
-        kind = match.lastgroup or ("date" if match["date"] else "plain")
-        token = NumberToken(match.start(), match.end(), match.group(), kind)
-        if match["date"] or match["time"]:
-            token.kind = "date" if match["date"] else "time"
-            token.parts = [int(part) for part in re.findall(r"\d+", token.text)]
-            if token.text[-1] == ".":  # 24.12. or, at the end of a sentence, version 1.1
-                token.readings = read_number(token.text[:-1], language)
-        else:
-            if len(token.text) <= _LONGEST_NUMBER:
-                token.readings = read_number(token.text, language)
-            if not _ARTICLE.search(text[max(0, token.start - 2) : token.start]):
-                token.power, token.scale_end = scale_after(text, token.end, language)
-            _include_scale(token, text)
-        found.append(token)
-    return _join_scaled(found, text) if primary_code(language) in ("ko", "ja", "zh") else found
-
-
-def _hide(text: str, hidden: Sequence[tuple[int, int]]) -> str:
-    return apply_edits(text, [Edit(start, end, "\0" * (end - start)) for start, end in hidden])
-
-
-def _include_scale(token: NumberToken, text: str) -> None:
-    """Make 150만 one number: such a word is part of the number, and has no like elsewhere."""
-    if token.power and token.readings and text[token.scale_end - 1] >= "\u2e80":
-        if token.readings[0].fraction.endswith("0"):  # 2.0만: only 2.0
-            token.power = 0
-            return
-        value = token.readings[0].value.scaleb(token.power)
-        if value == value.to_integral_value():
-            also = token.readings if text[token.end : token.scale_end].strip() == "조" else []
-            token.readings = [NumberReading(str(int(value)), "", True), *also]
-            token.end, token.text = token.scale_end, text[token.start : token.scale_end]
-            token.own_power, token.power = token.power, 0
-
-
-def _join_scaled(tokens: Sequence[NumberToken], text: str) -> list[NumberToken]:
-    """Return 3억 5천만, 5천4백만 and 1만 2345 as one number."""
-    joined: list[NumberToken] = []
-    for token in tokens:
-        last = joined[-1] if joined else None
-        total = None if last is None else _sum_scaled(last, token, text)
-        if last is None or total is None:
-            joined.append(token)
-        else:
-            last.readings = [NumberReading(str(int(total)), "", True)]
-            last.end, last.own_power = token.end, token.own_power
-            last.text = text[last.start : last.end]
-    return joined
-
-
-def _sum_scaled(one: NumberToken, other: NumberToken, text: str) -> Decimal | None:
-    """Return what a number with a scale means together with the next, if they are one."""
-    if not one.own_power or not other.readings or text[one.end : other.start].strip():
-        return None
-    first, second = one.readings[0].value, other.readings[0].value
-    small = other.own_power % 4  # of 백만: 백
-    if one.own_power < 4 <= other.own_power and small < one.own_power:
-        return first.scaleb(other.own_power - small) + second  # 5천4백만: 천 counts 만, too
-    follows = other.own_power < one.own_power if other.own_power else one.own_power == 4
-    fits = second == second.to_integral_value() and second.adjusted() < one.own_power
-    return first + second if follows and fits else None
 
 
 @dataclass(slots=True)
@@ -216,7 +100,9 @@ def check_numbers(
     report = _Comparison(
         source, target, languages, wanted, find_numbers(target, languages[1], hidden[1])
     ).report()
-    report.lost = _with_neighbours(report.lost, _hide(source, hidden[0])) if report.lost else []
+    report.lost = (
+        _with_neighbours(report.lost, hide_spans(source, hidden[0])) if report.lost else []
+    )
     return report
 
 
@@ -237,33 +123,6 @@ def _with_neighbours(lost: Sequence[NumberToken], text: str) -> list[NumberToken
 def says_sign(sign: str, text: str) -> bool:
     """Return whether a currency, percent or degree sign is in a text, or a word for it."""
     return _SIGN_PATTERNS[sign].search(text) is not None
-
-
-def localize_number(text: str, languages: tuple[str, str]) -> str:
-    """Return a number of the source language as the target language writes it."""
-    tokens = find_numbers(text, languages[0], ())
-    if len(tokens) == 1 and tokens[0].kind == "time" and ":" not in text and "." not in text:
-        hour, minute = tokens[0].parts
-        return f"{hour}:{minute:02}"  # 8시 46분
-    if len(tokens) > 1:
-        return apply_edits(text, localize_numbers(text, languages, ()))
-    whole = len(tokens) == 1 and tokens[0].text == text and tokens[0].readings
-    return whole[0].write(languages[1]) if whole and number_format(languages[1]) else text
-
-
-def localize_numbers(
-    text: str, languages: tuple[str, str], hidden: Sequence[tuple[int, int]]
-) -> list[Edit]:
-    """Return the edits that write a text's numbers as the target language does."""
-    edits = []
-    form = number_format(languages[1])
-    for token in find_numbers(text, languages[0], hidden):
-        if token.readings and form and number_format(languages[0]):
-            edits.append(Edit(token.start, token.end, localize_number(token.text, languages)))
-            percent = re.compile(r"[ \u00a0\u202f]?%(?!\w)").match(text, token.end)
-            if percent:
-                edits.append(Edit(token.end, percent.end(), f"{form.percent_space}%"))
-    return [edit for edit in edits if text[edit.start : edit.end] != edit.text]
 
 
 def _has_unit(text: str, token: NumberToken) -> bool:
@@ -587,7 +446,7 @@ class _Comparison:
         lengths = len(token.digits), len(other.digits)
         if single and max(lengths) <= 2 and not token.parts and not other.parts:
             return _LIKE_ENOUGH
-        if min(lengths) == 1 or max(lengths) > _LONGEST_NUMBER:
+        if min(lengths) == 1 or max(lengths) > LONGEST_NUMBER:
             return 0.0
         alike = SequenceMatcher(None, token.digits, other.digits, autojunk=False).ratio()
         differ = bool(token.parts) != bool(other.parts)  # a date and something else

@@ -17,12 +17,11 @@ from typing import Final
 
 from dragoman.inference.protection.damaged_items import find_damaged
 from dragoman.inference.protection.item_placement import CutItem, cut_span, place_items
-from dragoman.inference.protection.number_check import (
+from dragoman.inference.protection.number_check import check_numbers, says_sign
+from dragoman.inference.protection.numbers_in_text import (
     NumberToken,
-    check_numbers,
     localize_number,
     localize_numbers,
-    says_sign,
 )
 from dragoman.inference.protection.protected_items import Carriage, Item, find_items, find_symbols
 from dragoman.inference.protection.stand_ins import (
