@@ -75,6 +75,43 @@ def prepare(
     print_result(prepared.report.to_json() if as_json else "\n".join(prepared.lines()))
 
 
+def filter_(
+    files: Files,
+    out: Annotated[Path, typer.Option(help="The directory to make.")],
+    add: Add = None,
+    languages: Languages = None,
+    like: Annotated[
+        Path | None,
+        typer.Option(help="Text of the kind to be translated, in either language, a line each."),
+    ] = None,
+    repeat: Annotated[
+        float, typer.Option(help="With --like: share of the pairs, the most alike, to give twice.")
+    ] = 0.25,
+    leave_out: Annotated[
+        float, typer.Option(help="With --like: share of the pairs, the least alike, to leave out.")
+    ] = 0.0,
+    as_json: Json = False,
+) -> None:
+    """Keep the pairs of a crawl that are worth training on.
+
+    Copies, broken text, other numbers or markup, templates and repetitions are dropped.
+    """
+    from dragoman.data.filtering import Selection, filter_corpus
+    from dragoman.data.readers import open_corpus
+
+    config = read_config(None, None, languages, files)
+    codes = config.data.languages or ("source", "target")
+    with progress_counter() as progress:
+        report = filter_corpus(
+            open_corpus(files, config.data, add or ()),
+            out,
+            (f"corpus.{codes[0]}", f"corpus.{codes[1]}"),
+            selection=Selection(like, repeat, leave_out) if like else None,
+            progress=progress,
+        )
+    print_result(report.to_json() if as_json else "\n".join(report.lines()))
+
+
 def doctor(
     files: Files,
     valid: Valid = None,

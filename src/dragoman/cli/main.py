@@ -48,6 +48,7 @@ app.add_typer(paper_app, name="paper")
 
 app.command()(train.demo)
 app.command(cls=PairedFilesCommand)(data.prepare)
+app.command("filter", cls=PairedFilesCommand)(data.filter_)
 app.command(cls=PairedFilesCommand)(data.doctor)
 app.command(cls=PairedFilesCommand)(train.train)
 app.command()(train.average)

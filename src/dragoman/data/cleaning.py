@@ -23,7 +23,15 @@ Reason = Literal[
     "length ratio",
     "copy",
     "language",
+    "broken text",
+    "few letters",
+    "markup",
+    "numbers",
+    "sentences",
     "duplicate",
+    "repeated text",
+    "template",
+    "unlike the sample",
     "in validation",
 ]
 REASONS: Final[tuple[Reason, ...]] = get_args(Reason)
@@ -162,8 +170,9 @@ class CleaningReport:
         """Return the report for people."""
         share = f" ({math.floor(1000 * self.kept / self.read) / 10}%)" if self.read else ""
         lines = [f"{counted(self.read, 'pair')} read, {self.kept:,} kept{share}"]
+        width = max(13, *map(len, self.dropped), 0)
         return lines + [
-            f"  {reason:<13} {self.dropped[reason]:>11,}  {self.places(reason)}"
+            f"  {reason:<{width}} {self.dropped[reason]:>11,}  {self.places(reason)}"
             for reason in REASONS
             if self.dropped.get(reason)
         ]

@@ -1,0 +1,147 @@
+"""Build the corpus that the translators in this directory are trained on.
+
+    python models/build_corpus.py DATA OUT --pair en-de
+
+DATA holds Europarl, Tatoeba, web/ and mono/ as their README describes. OUT gets corpus.en and
+corpus.de, filtered by ``dragoman filter``, and mono.de, text to be translated back.
+"""
+
+from __future__ import annotations
+
+import argparse
+import lzma
+import re
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator
+from itertools import chain
+from pathlib import Path
+
+from dragoman.data.filtering import Selection, filter_corpus
+from dragoman.data.readers.parallel import ParallelFiles
+
+LEFT_OUT = {
+    "en-de": {"bible"},  # archaic German
+    "en-ko": {"bible"},  # archaic Korean
+}
+GENERAL_TWICE = {"tatoeba", "korsts", "cocoa"}
+"""Sources of everyday sentences, given twice: there are few of them."""
+
+_ACCELERATOR = re.compile(r"(?<![\w&_])([&_])(?=\w)|(?<=\w)([&_])(?=\w)")
+_KOREAN_ACCELERATOR = re.compile(r"\s?\([&_]?[A-Z]\)")
+_ADDRESS = re.compile(r"((?:Herr|Frau|Sehr geehrte|Liebe|Meine|Werte)[^.,:;!?]{0,60})! (\w+)")
+_PARTICLE_CUT_OFF = re.compile(r"(?<=[가-힣]) (을|를|은|는|이|가|의|에|에서|으로|로|와|과)(?= )")
+
+
+def read(path: Path) -> Iterator[str]:
+    """Yield the lines of a compressed file."""
+    with lzma.open(path, "rt", encoding="utf-8", newline="\n") as file:
+        for line in file:
+            yield line.rstrip("\n")
+
+
+def read_pairs(data: Path, pair: str) -> Iterator[tuple[str, str, str]]:
+    """Yield source of the pair, English text and its translation."""
+    other = pair.removeprefix("en-")
+    files = [("web", "train", None)]
+    if pair == "en-de":
+        files += [("tatoeba", "train", "tatoeba")]
+        files += [("europarl", f"train{part}", "europarl") for part in (1, 2, 3, 4)]
+    for folder, name, source in files:
+        stem = f"{data}/{folder}/{name}.{pair}"
+        english, translated = read(Path(f"{stem}.en.xz")), read(Path(f"{stem}.{other}.xz"))
+        if source is None:
+            names = read(Path(f"{stem}.source.xz"))
+        else:
+            names = iter(lambda source=source: source, None)
+        yield from zip(names, english, translated, strict=False)
+
+
+def strip_accelerators(english: str, translated: str) -> tuple[str, str]:
+    """Remove the marks of keyboard accelerators, as in "_Open" and "Ö_ffnen" or "열기(_O)"."""
+    if len(english) > 60 or not re.search(r"[&_]\w", english):
+        return english, translated
+    if len(_ACCELERATOR.findall(english)) != 1:
+        return english, translated
+    translated = _KOREAN_ACCELERATOR.sub("", translated)
+    return _ACCELERATOR.sub("", english), _ACCELERATOR.sub("", translated)
+
+
+class GermanSpelling:
+    """Bring German to the spelling of today, and forms of address to the source's comma."""
+
+    def __init__(self, modern: Iterator[str]) -> None:
+        self._words = Counter(word for text in modern for word in re.findall(r"\w+", text))
+
+    def __call__(self, english: str, german: str) -> str:
+        """Return the German side of a pair as it would be written today."""
+        if "ß" in german:
+            german = re.sub(r"\w*ß\w*", self._modern, german)
+        if "!" not in english and "," in english:
+            german = _ADDRESS.sub(self._with_comma, german, count=1)
+        return german
+
+    def _modern(self, found: re.Match[str]) -> str:
+        old = found[0]
+        new = old.replace("ß", "ss")
+        return new if self._words[new] >= 3 and self._words[new] > 5 * self._words[old] else old
+
+    def _with_comma(self, found: re.Match[str]) -> str:
+        word = found[2]
+        lower = word[:1].lower() + word[1:]
+        return f"{found[1]}, {lower if self._words[lower] > self._words[word] / 2 else word}"
+
+
+def korean(_: str, text: str) -> str:
+    """Put particles back that stripped markup has cut off their nouns."""
+    return _PARTICLE_CUT_OFF.sub(r"\1", text)
+
+
+def build(data: Path, out: Path, pair: str, *, repeat: float, leave_out: float) -> None:
+    """Write the filtered corpus and the monolingual text to a directory."""
+    other = pair.removeprefix("en-")
+    mono = [text for text in read(data / f"mono/{other}.txt.xz") if 20 <= len(text) <= 600]
+    mend: Callable[[str, str], str] = GermanSpelling(iter(mono)) if other == "de" else korean
+    with tempfile.TemporaryDirectory(dir=out.parent) as temporary:
+        raw = ParallelFiles(Path(temporary, "raw.en"), Path(temporary, f"raw.{other}"))
+        sample = Path(temporary, "sample")
+        sample.write_text("".join(f"{text}\n" for text in mono), encoding="utf-8")
+        with (
+            raw.source.open("w", encoding="utf-8") as left,
+            raw.target.open("w", encoding="utf-8") as right,
+        ):
+            for source, *texts in read_pairs(data, pair):
+                if source in LEFT_OUT[pair]:
+                    continue
+                english, translated = strip_accelerators(*texts)
+                left.write(f"{english}\n")
+                right.write(f"{mend(english, translated)}\n")
+        selection = Selection(sample, repeat, leave_out)
+        names = ("corpus.en", f"corpus.{other}")
+        report = filter_corpus(raw, out, names, selection=selection)
+    with (
+        (out / names[0]).open("a", encoding="utf-8") as left,
+        (out / names[1]).open("a", encoding="utf-8") as right,
+    ):
+        for source, english, translated in read_pairs(data, pair):
+            if source in GENERAL_TWICE:
+                left.write(f"{english}\n")
+                right.write(f"{mend(english, translated)}\n")
+    (out / f"mono.{other}").write_text("".join(f"{text}\n" for text in mono), encoding="utf-8")
+    print("\n".join(chain(report.lines(), [f"{len(mono):,} sentences of monolingual text"])))
+
+
+def main() -> None:
+    """Read the arguments and build."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("data", type=Path)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--pair", choices=list(LEFT_OUT), required=True)
+    parser.add_argument("--repeat", type=float, default=0.25)
+    parser.add_argument("--leave-out", type=float, default=0.08)
+    values = parser.parse_args()
+    build(values.data, values.out, values.pair, repeat=values.repeat, leave_out=values.leave_out)
+
+
+if __name__ == "__main__":
+    main()
