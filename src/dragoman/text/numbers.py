@@ -169,6 +169,8 @@ _ASIAN_POWERS: Final = {
 }
 """The first three may stand before one of the others: 천만, 千億."""
 _ASIAN: Final = "[십백천十百千]?[만억조万萬億亿兆](?!큼)|[백천百千]"
+_WITH_SCALES: Final = frozenset(_words("de en es fr it ja ko nl pt zh"))
+_SCALE_LETTER: Final = re.compile(r"\d ?(?:[kKmMbBT]|bn)(?![^\W_])")
 _SCALE: Final = re.compile(rf"[\s\u00a0\u202f-]?(?:({_ASIAN})|([^\W\d_]+))")
 
 
@@ -188,6 +190,33 @@ def scale_after(text: str, end: int, code: str | None) -> tuple[int, int]:
     return power, match.end() + (
         word in _ABBREVIATED and text[match.end() : match.end() + 1] == "."
     )
+
+
+_RANGE: Final = re.compile(
+    r"\s?(?:[-–—~〜～/]|to|or|and|bis|oder|und|à|ou|et|o|y|e|a|al|내지|에서|부터|또는|から|到|至|或)\s?"
+)
+
+
+def joins_range(between: str) -> bool:
+    """Return whether what stands between two numbers makes one range of them: 12 to 16 thousand."""
+    return _RANGE.fullmatch(between) is not None
+
+
+def says_scale(text: str, power: int, code: str | None) -> bool:
+    """Return whether a text may say a power of ten in words, or with a letter: 5 Mio., 5M, 5천.
+
+    Where the scale words of the language are not known here, it may.
+    """
+    if primary_code(code) not in _WITH_SCALES or _SCALE_LETTER.search(text):
+        return True
+    ends = "|".join(sorted(_words_of_power(power), key=len, reverse=True))
+    return re.search(f"(?:{ends})|[{''.join(_ASIAN_POWERS)}]", text.lower()) is not None
+
+
+@cache
+def _words_of_power(power: int) -> frozenset[str]:
+    words = {word for word, each in _SCALES.items() if each == power}
+    return frozenset(words | _BILLION if power in (9, 12) else words)
 
 
 # --- number words ---

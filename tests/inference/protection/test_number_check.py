@@ -64,6 +64,14 @@ RIGHT = [
     ("en-de", "to win 4-0", "4:0 zu gewinnen"),
     ("en-de", "at 6.30 a.m.", "um 6:30 Uhr"),
     ("en-de", "in 2012 142 crimes", "2012 142 Taten"),
+    ("en-de", "12 to 16 thousand people", "12 bis 16 Tausend Menschen"),
+    ("en-de", "12 to 16 thousand people", "12.000 bis 16.000 Menschen"),
+    ("en-de", "between 2 and 3 million", "zwischen 2 und 3 Mio."),
+    ("de-en", "12.000 bis 16.000 Menschen", "12 to 16 thousand people"),
+    ("en-ko", "12 to 16 thousand people", "1만 2천에서 1만 6천 명"),
+    ("ko-en", "1~2만 명", "10,000 to 20,000 people"),
+    ("en-de", "5 million euros", "5 Mio. Euro"),
+    ("en-pl", "5 million people", "5 milionów ludzi"),
 ]
 
 
@@ -112,6 +120,9 @@ def test_spellings_and_signs_are_the_target_languages(
         ("en-de", "3 dogs", "2 Hunde", "3 Hunde"),
         ("de-en", "am 16.11.2024", "on 16.11.204", "on 16.11.2024"),
         ("ko-en", "150만 명", "15 million people", "1,500,000 people"),
+        ("en-de", "1.5 million people", "1.5 Menschen", "1.500.000 Menschen"),
+        ("de-en", "2,5 Mrd. €", "2.5 €", "2,500,000,000 €"),
+        ("en-ko", "5 million people", "사람 5명", "사람 5,000,000명"),
     ],
 )
 def test_a_number_from_nowhere_gives_way_to_the_one_that_is_missing(
@@ -121,6 +132,14 @@ def test_a_number_from_nowhere_gives_way_to_the_one_that_is_missing(
     report = check_numbers(source, target, (first, second))
     assert apply_edits(target, report.edits) == result
     assert len(report.repaired) == 1
+
+
+def test_a_scale_that_is_gone_is_written_out_for_both_ends_of_a_range() -> None:
+    report = check_numbers("12 to 16 thousand people", "12 bis 16 Menschen", ("en", "de"))
+    assert apply_edits("12 bis 16 Menschen", report.edits) == "12.000 bis 16.000 Menschen"
+    assert report.repaired == ["12", "16 thousand"]
+    report = check_numbers("in 2012 and 16 million", "2012 und 16", ("en", "de"))
+    assert apply_edits("2012 und 16", report.edits) == "2012 und 16.000.000"
 
 
 def test_what_is_missing_is_said() -> None:

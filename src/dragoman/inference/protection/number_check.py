@@ -27,9 +27,11 @@ from dragoman.inference.protection.text_edits import Edit
 from dragoman.text.languages import primary_code
 from dragoman.text.numbers import (
     LARGEST_UNCHECKED_WORD,
+    NumberReading,
     knows_number_words,
     number_format,
     number_words,
+    says_scale,
 )
 
 _MONTHS: Final = {
@@ -70,6 +72,8 @@ _LIKE_ENOUGH: Final = 0.5
 _MUCH_ALIKE: Final = 0.8
 _MAX_COMPARED: Final = 1000
 """Where so many pairs would have to be compared, the translation is no good anyway."""
+_LONGEST_SHORTENED: Final = 3
+"""A number of more digits does not leave its scale to the next one, as in 12 to 16 thousand."""
 _ROMAN_DIGITS: Final = ("", "I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX")
 _RUN: Final = re.compile(r"(?<!\d)(?<!\d[.,])\d++(?:[.,]\d++)*+(?:[/:^–-]\d++(?:[.,]\d++)*+)++")
 """Numbers that are written together."""
@@ -223,8 +227,9 @@ class _Comparison:
             if number not in self.matched and number not in self.accepted and self._in_words(token):
                 self.accepted.add(number)
         for number, place in self.matched.items():
-            if number not in self.reworded:
-                self._write_as_target(self.wanted[number], self.there[place])
+            token, other = self.wanted[number], self.there[place]
+            if number not in self.reworded and not self._write_lost_scale(token, other):
+                self._write_as_target(token, other)
         self._replace_strangers()
         for number, place in self.matched.items():
             self._check_signs(self.wanted[number], self.there[place])
@@ -388,6 +393,21 @@ class _Comparison:
         if not right and any(value in token.values for value in other.values):
             return
         self._write(other, reading.write(self.languages[1]))
+
+    def _write_lost_scale(self, token: NumberToken, other: NumberToken) -> bool:
+        """Write a number in full whose scale word is gone, and say so: 5 million is not 5."""
+        if not token.power or not token.readings or other.power or other.own_power:
+            return False
+        if token.scale_end <= token.end and len(token.digits) > _LONGEST_SHORTENED:
+            return False  # 2012 and 16 million
+        value = token.readings[0].value.scaleb(token.power)
+        if value in other.values or value != value.to_integral_value():
+            return False
+        if says_scale(self.target, token.power, self.languages[1]):
+            return False
+        self._write(other, NumberReading(str(int(value)), "", True).write(self.languages[1]))
+        self.result.repaired.append(self.source[token.start : token.scale_end])
+        return True
 
     def _is_foreign(self, token: NumberToken, other: NumberToken) -> bool:
         """Return whether a right number is spelled as only another language does."""

@@ -10,11 +10,18 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from itertools import pairwise
 from typing import Final
 
 from dragoman.inference.protection.text_edits import Edit, apply_edits
 from dragoman.text.languages import primary_code
-from dragoman.text.numbers import NumberReading, number_format, read_number, scale_after
+from dragoman.text.numbers import (
+    NumberReading,
+    joins_range,
+    number_format,
+    read_number,
+    scale_after,
+)
 
 _HAS_DIGIT: Final = re.compile(r"\d")
 _NUMBER: Final = re.compile(
@@ -48,6 +55,7 @@ class NumberToken:
     power: int = 0
     """A scale word after it means ten to the power of this."""
     scale_end: int = 0
+    """The scale word ends here; where it is the next number's (12 to 16 thousand), the number."""
     own_power: int = 0
     """Its own text ends in a scale word that means this: 150만."""
     parts: list[int] = field(default_factory=list)
@@ -89,7 +97,10 @@ def find_numbers(text: str, language: str, hidden: Sequence[tuple[int, int]]) ->
                 token.power, token.scale_end = scale_after(text, token.end, language)
             _include_scale(token, text)
         found.append(token)
-    return _join_scaled(found, text) if primary_code(language) in ("ko", "ja", "zh") else found
+    if primary_code(language) in ("ko", "ja", "zh"):
+        found = _join_scaled(found, text)
+    _share_scales(found, text)
+    return found
 
 
 def hide_spans(text: str, hidden: Sequence[tuple[int, int]]) -> str:
@@ -124,6 +135,15 @@ def _join_scaled(tokens: Sequence[NumberToken], text: str) -> list[NumberToken]:
             last.end, last.own_power = token.end, token.own_power
             last.text = text[last.start : last.end]
     return joined
+
+
+def _share_scales(tokens: Sequence[NumberToken], text: str) -> None:
+    """Let the scale word after a range count for both of its numbers: 12 to 16 thousand, 1~2만."""
+    for token, following in reversed(list(pairwise(tokens))):
+        power = following.power or following.own_power
+        plain = token.readings and not (token.power or token.own_power or token.parts)
+        if plain and power and joins_range(text[token.end : following.start]):
+            token.power = power
 
 
 def _sum_scaled(one: NumberToken, other: NumberToken, text: str) -> Decimal | None:
