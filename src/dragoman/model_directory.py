@@ -2,28 +2,45 @@
 
     config.toml           every setting it was trained with; [model] says how to build it
     weights.safetensors   its tensors, by the names of the model's parameters
+    int8.safetensors      the same rounded, as the CPU engine reads them
     tokenizer.model       the SentencePiece model
     tokenizer.json        the tokeniser's settings, and a fingerprint of tokenizer.model
     card.json             format, scores, corpus and licences, for programs
     README.md             the same for people
 
-All but README.md must be there. `open_model` checks the card's format, every setting and the
+All but README.md must be there; of the two files of weights one is enough. A model that has only
+``int8.safetensors`` is used like any other, and what needs PyTorch computes with the rounded
+weights; it is not trained or exported. `open_model` checks the card's format, every setting and the
 tokeniser; `load_model` also that the weights have the names and shapes the settings ask for.
 What does not fit is refused with a ModelError that names the file. A model that passes is safe to
 use whoever made it. A directory made by a newer version (a higher format) is refused; older ones
-are read. ``int8.safetensors`` and ``shortlist.safetensors`` may stand beside these files; they are
-made from them by `dragoman quantize` and `dragoman shortlist`.
+are read. `dragoman quantize` makes ``int8.safetensors``. ``shortlist.safetensors`` and
+``calibration.json``, of the commands of these names, may stand beside these files.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
+import shutil
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dragoman.config import Config
 from dragoman.errors import ConfigError, ModelError
-from dragoman.system.atomic_files import atomic_directory
+from dragoman.models.int8_weights import (
+    LAYOUT,
+    PackedWeights,
+    check_packed_weights,
+    expected_shapes,
+    pack_weights,
+    serialize_packed,
+    unpack_weights,
+)
+from dragoman.models.supported_settings import unsupported
+from dragoman.models.weight_files import MappedSafetensors, check_shapes
+from dragoman.system.atomic_files import atomic_directory, atomic_write
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.trees.tree_tokenizer import load_tokenizer
 
@@ -38,6 +55,7 @@ FORMAT = 1
 CONFIG_FILE = "config.toml"
 CARD_FILE = "card.json"
 WEIGHTS_FILE = "weights.safetensors"
+INT8_FILE = "int8.safetensors"
 
 
 class LoadedModel:
@@ -63,27 +81,142 @@ class LoadedModel:
     def model(self) -> Model:
         """Return the model itself, ready to be used."""
         if self._model is None:
-            self._model = _read_model(self.weights_file, self.config, self.tokenizer, self._device)
+            self._model = self._read_model()
         return self._model
 
     @property
+    def has_only_int8(self) -> bool:
+        """Return whether its only weights are rounded, so that it can be used and nothing more."""
+        return not (self.path / WEIGHTS_FILE).exists()
+
+    @property
     def weights_file(self) -> Path:
-        """Return the path of its weights."""
-        return self.path / WEIGHTS_FILE
+        """Return the path of its weights: those in int8 only if there are no others."""
+        return self.path / (INT8_FILE if self.has_only_int8 else WEIGHTS_FILE)
+
+    def require_whole_weights(self, purpose: str) -> None:
+        """Raise ModelError if its weights are rounded; `purpose` says what that is too little for.
+
+        The purpose is one of words such as "exporting".
+        """
+        if self.has_only_int8:
+            raise ModelError(
+                f"{self.path}: has only int8 weights, and {purpose} needs {WEIGHTS_FILE}; give the "
+                "model that dragoman quantize made it from"
+            )
+
+    def _read_model(self) -> Model:
+        import torch
+
+        from dragoman.models import build
+        from dragoman.models.weights import adopt_weights, read_tensors
+
+        with torch.device("meta"):
+            model = build(self.config.model, *self.tokenizer.sizes)
+        if self.has_only_int8:
+            rounded = unpack_weights(read_int8_file(self), self.config.model, *self.tokenizer.sizes)
+            weights = {name: torch.from_numpy(array) for name, array in rounded.items()}
+        else:
+            weights = read_tensors(self.weights_file)
+        adopt_weights(model, weights, where=str(self.weights_file))
+        return model.to(self._device).eval()
 
 
-def _read_model(
-    file: Path, config: Config, tokenizer: Tokenizer, device: torch.device | str
-) -> Model:
-    import torch
+# --- int8 weights ---
 
-    from dragoman.models import build
-    from dragoman.models.weights import adopt_weights, read_tensors
 
-    with torch.device("meta"):
-        model = build(config.model, *tokenizer.sizes)
-    adopt_weights(model, read_tensors(file), where=str(file))
-    return model.to(device).eval()
+def write_int8_file(loaded: LoadedModel) -> Path:
+    """Write a model's int8 weights into its directory, and return the file."""
+    file = loaded.path / INT8_FILE
+    atomic_write(file, _serialize_int8(loaded))
+    return file
+
+
+def write_int8_model(loaded: LoadedModel, directory: Path) -> None:
+    """Write a model directory with all that a model's has, but int8 weights alone."""
+    if directory.resolve() == loaded.path.resolve():
+        raise ModelError(f"{directory}: is the model itself; choose another place")
+    _check_replaceable(directory)
+    rounded = _serialize_int8(loaded)
+    with atomic_directory(directory, replace=True) as temporary:
+        for file in sorted(loaded.path.iterdir()):
+            if file.is_file() and file.name not in (WEIGHTS_FILE, INT8_FILE):
+                shutil.copyfile(file, temporary / file.name)
+        (temporary / INT8_FILE).write_bytes(rounded)
+
+
+def _serialize_int8(loaded: LoadedModel) -> bytes:
+    """Return the int8 file of a model, rounded now from its weights."""
+    if reason := unsupported(loaded.config.model, "cpu engine"):
+        raise ConfigError(
+            f"{loaded.path}: the CPU engine does not support {reason}; PyTorch runs this model"
+        )
+    loaded.require_whole_weights("quantising")
+    metadata = {"layout": LAYOUT, "card": _hash_card(loaded.path)}
+    return serialize_packed(_pack_whole_weights(loaded), metadata)
+
+
+def read_packed_weights(loaded: LoadedModel) -> PackedWeights:
+    """Return a model's weights as the CPU engine reads them: from its int8 file, or packed now."""
+    if (loaded.path / INT8_FILE).exists():
+        return read_int8_file(loaded)
+    return _pack_whole_weights(loaded)
+
+
+def read_int8_file(loaded: LoadedModel) -> PackedWeights:
+    """Map the packed weights of an int8 file; refuse one that is damaged or of another model."""
+    file = loaded.path / INT8_FILE
+    try:
+        if reason := unsupported(loaded.config.model, "cpu engine"):
+            raise ModelError(f"{file}: of a model with {reason}, which has no int8 weights")
+        mapped = MappedSafetensors(file)
+        if mapped.metadata.get("layout") != LAYOUT:
+            raise ModelError(f"{file}: written by another version of Dragoman")
+        if mapped.metadata.get("card") != _hash_card(loaded.path):
+            raise ModelError(f"{file}: does not belong to the model beside it")
+        packed = mapped.map_all()
+        check_packed_weights(packed, loaded.config.model, *loaded.tokenizer.sizes, where=str(file))
+    except ModelError as error:
+        raise ModelError(f"{error}; {_how_to_make_again(loaded)}") from None
+    return packed
+
+
+def _how_to_make_again(loaded: LoadedModel) -> str:
+    if loaded.has_only_int8:
+        return "the model has no other weights: copy it again from where it came"
+    return f"make it again with: dragoman quantize {loaded.path}"
+
+
+def _pack_whole_weights(loaded: LoadedModel) -> PackedWeights:
+    """Pack a model's weights one after another from their file; refuse those of another model."""
+    weights = MappedSafetensors(loaded.weights_file)
+    vocabulary, targets = loaded.tokenizer.sizes
+    wanted = expected_shapes(loaded.config.model, vocabulary)
+    check_shapes(weights.shapes, wanted, where=str(loaded.weights_file))
+    return pack_weights(weights, loaded.config.model, targets)
+
+
+def count_weights(loaded: LoadedModel) -> int:
+    """Return how many weights a model has, each shared one once, if its files fit its settings.
+
+    PyTorch is imported only for a model that the CPU engine does not support.
+    """
+    if unsupported(loaded.config.model, "cpu engine"):
+        return sum(parameter.numel() for parameter in loaded.model.parameters())
+    wanted = expected_shapes(loaded.config.model, loaded.tokenizer.sizes[0])
+    if loaded.has_only_int8:
+        read_int8_file(loaded)
+    else:
+        found = MappedSafetensors(loaded.weights_file).shapes
+        check_shapes(found, wanted, where=str(loaded.weights_file))
+    return sum(map(prod, wanted.values()))
+
+
+def _hash_card(directory: Path) -> str:
+    return hashlib.sha256((directory / CARD_FILE).read_bytes()).hexdigest()
+
+
+# --- all of it ---
 
 
 def save_model(
@@ -137,13 +270,16 @@ def _find_model(path: Path) -> Path:
     if not path.exists():
         raise ModelError(f"{path}: no such model; give a directory that dragoman train made")
     for candidate in (path, path / "model", path / "best"):
-        if (candidate / WEIGHTS_FILE).exists() and (candidate / CARD_FILE).exists():
+        weights = (candidate / name for name in (WEIGHTS_FILE, INT8_FILE))
+        if (candidate / CARD_FILE).exists() and any(file.exists() for file in weights):
             return candidate
     if (path / "checkpoints").is_dir():
         raise ModelError(
             f"{path}: a run without a model yet; make one with: dragoman average {path} --out DIR"
         )
-    raise ModelError(f"{path}: not a model directory (no {WEIGHTS_FILE} and {CARD_FILE} in it)")
+    raise ModelError(
+        f"{path}: not a model directory, which has {CARD_FILE}, and {WEIGHTS_FILE} or {INT8_FILE}"
+    )
 
 
 def _read_card(path: Path) -> dict[str, Any]:

@@ -18,7 +18,6 @@ from dragoman.data.prepare import Prepared
 from dragoman.data.store import Store, StoreWriter
 from dragoman.errors import ConfigError, DataError, ModelError
 from dragoman.inference import shortlist_training
-from dragoman.inference.cpu.quantization import MappedSafetensors
 from dragoman.inference.cpu.shortlist import SHORTLIST_FILE
 from dragoman.inference.shortlist_training import (
     Lexicon,
@@ -27,6 +26,7 @@ from dragoman.inference.shortlist_training import (
     make_shortlist,
 )
 from dragoman.model_directory import open_model
+from dragoman.models.weight_files import MappedSafetensors
 from dragoman.text.tokenizer import Tokenizer
 
 from ..kernel import needs_kernel

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from dragoman.inference.cpu import write_int8_file
-from dragoman.model_directory import open_model
+from dragoman.model_directory import open_model, write_int8_file
 
 from ..kernel import needs_kernel
 

@@ -96,13 +96,17 @@ def bench_translate(
         )
     from dragoman.inference.cpu.shortlist import read_shortlist
     from dragoman.interop.export import PACKAGES, check_exportable, require_packages
-    from dragoman.model_directory import load_model
+    from dragoman.model_directory import count_weights, open_model
 
-    loaded = load_model(model)
+    loaded = open_model(model)
+    parameters = count_weights(loaded)  # and weights that do not fit are refused now
     if loaded.config.data.task != "translation":
         raise ModelError(f"{model} is a parser; this benchmark measures translation")
+    if loaded.has_only_int8:
+        systems = [one for one in systems if one.export or one.precision == "int8"]
     for system in systems:
         if system.export is not None:
+            loaded.require_whole_weights("comparing it with others")
             check_exportable(loaded.config, system.export)
             require_packages(*PACKAGES[system.export])
     if shortlist:
@@ -126,7 +130,7 @@ def bench_translate(
     text.score(measured)
     report = TranslationReport(
         model=str(model),
-        parameters=sum(p.numel() for p in loaded.model.parameters()),
+        parameters=parameters,
         source=str(source),
         sentences=len(text.sources),
         source_tokens=text.count_tokens(text.sources),

@@ -50,10 +50,10 @@ def _describe(path: Path) -> dict[str, Any]:
 
 def _describe_model(path: Path) -> dict[str, Any]:
     from dragoman.inference.loading import describe_cpu_path
-    from dragoman.model_directory import load_model
+    from dragoman.model_directory import count_weights, open_model
     from dragoman.trees.tree_tokenizer import TreeTokenizer
 
-    loaded = load_model(path)
+    loaded = open_model(path)
     m = loaded.config.model
     languages = loaded.config.data.languages
     tokenizer = loaded.tokenizer
@@ -69,7 +69,7 @@ def _describe_model(path: Path) -> dict[str, Any]:
         "architecture": f"{m.architecture}, {m.encoder_layers}+{m.decoder_layers} layers, d_model "
         f"{m.d_model}, d_ff {m.d_ff}, {m.heads} heads",
         "pieces": f"{len(loaded.tokenizer):,} ({loaded.tokenizer.kind})",
-        "parameters": f"{sum(p.numel() for p in loaded.model.parameters()):,}",
+        "parameters": f"{count_weights(loaded):,}" + (", in int8 only" * loaded.has_only_int8),
         "on this CPU": describe_cpu_path(m),
         **{key: value for key, value in loaded.card.items() if key not in ("format", "parameters")},
     }
@@ -111,13 +111,28 @@ def _describe_corpus(path: Path) -> dict[str, Any]:
     return facts
 
 
-def quantize(model: Model) -> None:
-    """Save a model's weights in int8, so that it loads faster on a CPU."""
-    from dragoman.inference.cpu import write_int8_file as write
-    from dragoman.model_directory import open_model
+def quantize(
+    model: Model,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", "-o", metavar="DIR", help="Make a model of int8 weights alone here, to use."
+        ),
+    ] = None,
+) -> None:
+    """Save a model's weights in int8, so that it loads faster on a CPU.
+
+    With --out the model itself stays as it is, and a smaller one is made that can be used, but
+    not exported.
+    """
+    from dragoman.model_directory import INT8_FILE, open_model, write_int8_file, write_int8_model
 
     loaded = open_model(model)
-    file = write(loaded)
+    if out is None:
+        write_int8_file(loaded)
+    else:
+        write_int8_model(loaded, out)
+    file = (loaded.path if out is None else out) / INT8_FILE
     before = loaded.weights_file.stat().st_size
     print_result(f"{file}: {file.stat().st_size / 1e6:,.1f} MB, instead of {before / 1e6:,.1f} MB")
 
@@ -253,6 +268,7 @@ def export(
     from dragoman.model_directory import load_model
 
     loaded = load_model(Path(model))
+    loaded.require_whole_weights("exporting")
     check_exportable(loaded.config, to)
     require_packages(*PACKAGES[to])
     options = {"quantization": quantization} if quantization is not None else {}

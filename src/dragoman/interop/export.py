@@ -42,6 +42,7 @@ def export(
     """
     from dragoman.interop.parity import Reference, sample_texts
 
+    loaded.require_whole_weights("exporting")
     check_exportable(loaded.config, to)
     require_packages(*PACKAGES[to])
     runtime = import_module(f"dragoman.interop.{to}")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Mapping
 from pathlib import Path
 
 import torch
@@ -14,6 +13,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from dragoman.errors import ModelError
+from dragoman.models.weight_files import check_shapes
 
 
 def get_weights(model: nn.Module) -> dict[str, Tensor]:
@@ -43,22 +43,6 @@ def adopt_weights(model: nn.Module, weights: dict[str, Tensor], *, where: str) -
 def _check(model: nn.Module, weights: dict[str, Tensor], where: str) -> None:
     wanted = {name: tuple(parameter.shape) for name, parameter in model.named_parameters()}
     check_shapes({n: tuple(t.shape) for n, t in weights.items()}, wanted, where=where)
-
-
-def check_shapes(
-    found: Mapping[str, tuple[int, ...]], wanted: Mapping[str, tuple[int, ...]], *, where: str
-) -> None:
-    """Raise ModelError for tensors of another model, naming the first that does not fit."""
-    for name in sorted(wanted.keys() | found.keys()):
-        if wanted.get(name) != found.get(name):
-            raise ModelError(
-                f"{where} does not fit its config: {name} should be {_shape(wanted.get(name))} "
-                f"and is {_shape(found.get(name))}; the files are of different models"
-            )
-
-
-def _shape(shape: tuple[int, ...] | None) -> str:
-    return "absent" if shape is None else "×".join(map(str, shape))
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:

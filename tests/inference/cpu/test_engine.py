@@ -15,7 +15,7 @@ from dragoman.errors import ModelError
 from dragoman.inference.cpu import CpuEngine, kernel_library, why_no_cpu_engine
 from dragoman.inference.cpu.engine import deal_sentences
 from dragoman.inference.cpu.kv_cache import PAGE_POSITIONS, SPARE_PAGES, KVCache
-from dragoman.inference.cpu.quantization import pack_weights
+from dragoman.models.int8_weights import pack_weights
 from dragoman.search import SearchOptions, search
 from dragoman.search.batching import source_rows
 from dragoman.text.special_tokens import EOS, FIRST_PIECE

@@ -16,9 +16,8 @@ from safetensors.torch import load_file, save_file
 from dragoman.config import load_preset
 from dragoman.errors import ConfigError, ModelError
 from dragoman.inference import Translator, load
-from dragoman.inference.cpu import INT8_FILE, write_int8_file
-from dragoman.inference.cpu.quantization import CACHE_LINE
-from dragoman.model_directory import load_model, open_model
+from dragoman.model_directory import INT8_FILE, load_model, open_model, write_int8_file
+from dragoman.models.int8_weights import CACHE_LINE
 
 from ...kernel import needs_kernel
 

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from dragoman.config import Config
 from dragoman.errors import ConfigError
-from dragoman.inference.cpu import INT8_FILE, CpuEngine, write_int8_file
+from dragoman.inference.cpu import CpuEngine
 from dragoman.inference.cpu.tree_grammar import TreeGrammar
 from dragoman.inference.parser import Parse, Parser, load_parser
-from dragoman.model_directory import load_model, save_model
+from dragoman.model_directory import INT8_FILE, load_model, save_model, write_int8_file
 from dragoman.models import build
 from dragoman.models.weights import get_weights
 from dragoman.phrasebook import generate

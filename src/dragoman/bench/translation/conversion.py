@@ -18,11 +18,11 @@ from dragoman.bench.translation.systems import System, write_vocabulary_map
 from dragoman.data.readers.parallel import open_text
 from dragoman.errors import DataError
 from dragoman.evaluation.metrics import bleu
-from dragoman.inference.cpu import INT8_FILE, why_no_cpu_engine, write_int8_file
+from dragoman.inference.cpu import why_no_cpu_engine
 from dragoman.inference.cpu.shortlist import SHORTLIST_FILE, read_shortlist
 from dragoman.interop.export import PACKAGES, export
 from dragoman.messages import counted
-from dragoman.model_directory import LoadedModel, load_model
+from dragoman.model_directory import INT8_FILE, LoadedModel, load_model, write_int8_file
 from dragoman.system.atomic_files import atomic_directory, atomic_write
 
 
@@ -85,7 +85,7 @@ def convert_models(
     print_message: Callable[[str], None],
 ) -> Iterator[tuple[System, Path]]:
     """Yield the directory of each system's model; what was converted before is used again."""
-    made_of = _fingerprint(loaded.path)
+    made_of = _fingerprint(loaded)
     for system in systems:
         convert = _converter(loaded, system)
         if convert is None:
@@ -131,12 +131,12 @@ def _converter(loaded: LoadedModel, system: System) -> Callable[[Path], str] | N
     return quantize_copy if system.precision == "int8" and not there else None
 
 
-def _fingerprint(directory: Path) -> str:
+def _fingerprint(loaded: LoadedModel) -> str:
     """Return a hash that is equal for models with the same weights, pieces and shortlist."""
     digest = hashlib.sha256()
-    for name in ("weights.safetensors", "tokenizer.model", "config.toml", SHORTLIST_FILE):
-        if name != SHORTLIST_FILE or (directory / name).exists():
-            digest.update((directory / name).read_bytes())
+    for name in (loaded.weights_file.name, "tokenizer.model", "config.toml", SHORTLIST_FILE):
+        if name != SHORTLIST_FILE or (loaded.path / name).exists():
+            digest.update((loaded.path / name).read_bytes())
     return digest.hexdigest()
 
 

@@ -17,15 +17,6 @@ from dragoman.config import ModelConfig
 from dragoman.errors import ModelError
 from dragoman.inference.cpu.forced_decoding import force_decode
 from dragoman.inference.cpu.kernel_library import bind_model, why_no_kernel
-from dragoman.inference.cpu.quantization import (
-    PackedWeights,
-    Weights,
-    find_int8_file,
-    how_to_make_again,
-    pack_model,
-    pack_weights,
-    read_int8_file,
-)
 from dragoman.inference.cpu.search import (
     AllowedPieces,
     BatchSearch,
@@ -37,7 +28,8 @@ from dragoman.inference.cpu.shortlist import Shortlist, ShortlistProjection
 from dragoman.inference.cpu.speculative_decoding import SpeculativeSearch
 from dragoman.inference.cpu.tree_grammar import TreeGrammar
 from dragoman.inference.engine import DEFAULT_WINDOW, Engine, ForcedDecoding
-from dragoman.model_directory import LoadedModel
+from dragoman.model_directory import LoadedModel, read_packed_weights
+from dragoman.models.int8_weights import PackedWeights, Weights, pack_weights
 from dragoman.models.supported_settings import unsupported
 from dragoman.search.options import (
     Hypothesis,
@@ -191,15 +183,11 @@ def deal_sentences(order: Sequence[int], workers: int, slots: int) -> list[int]:
 
 def open_cpu_engine(loaded: LoadedModel) -> CpuEngine:
     """Return the engine of a model: from its int8 file, or else packed from its weights now."""
-    config, targets = loaded.config.model, loaded.tokenizer.sizes[1]
-    file = find_int8_file(loaded.path)
-    if file is None:
-        return CpuEngine(pack_model(loaded), config, targets)
-    packed = read_int8_file(file)
+    packed = read_packed_weights(loaded)
     try:
-        return CpuEngine(packed, config, targets)
+        return CpuEngine(packed, loaded.config.model, loaded.tokenizer.sizes[1])
     except ModelError as error:
-        raise ModelError(f"{file}: {error}; {how_to_make_again(file)}") from None
+        raise ModelError(f"{loaded.path}: {error}") from None
 
 
 class _SentenceQueue:

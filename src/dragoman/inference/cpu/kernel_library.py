@@ -17,7 +17,7 @@ import numpy as np
 
 from dragoman.config import ModelConfig
 from dragoman.errors import ConfigError, ModelError
-from dragoman.inference.cpu.quantization import OUTPUT_BLOCK, PackedWeights
+from dragoman.models.int8_weights import OUTPUT_BLOCK, PackedWeights
 from dragoman.models.sinusoids import sinusoids
 from dragoman.text.special_tokens import EOS, FIRST_PIECE
 

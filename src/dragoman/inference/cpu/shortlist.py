@@ -21,14 +21,14 @@ from safetensors.numpy import save
 
 from dragoman.errors import ModelError
 from dragoman.inference.cpu import kernel_library
-from dragoman.inference.cpu.quantization import (
+from dragoman.model_directory import LoadedModel
+from dragoman.models.int8_weights import (
     OUTPUT_BLOCK,
     PADDING_SCORE,
-    MappedSafetensors,
     PackedWeights,
     empty_aligned,
 )
-from dragoman.model_directory import LoadedModel
+from dragoman.models.weight_files import MappedSafetensors
 from dragoman.system.atomic_files import atomic_write
 from dragoman.text.special_tokens import EOS, FIRST_PIECE, PAD
 

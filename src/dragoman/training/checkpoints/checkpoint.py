@@ -29,7 +29,8 @@ from torch import Tensor, nn
 
 from dragoman.data.batching.batches import Position
 from dragoman.errors import DataError, DragomanError, ModelError, TrainingError
-from dragoman.models.weights import check_shapes, get_weights, write_tensors
+from dragoman.models.weight_files import check_shapes
+from dragoman.models.weights import get_weights, write_tensors
 from dragoman.system.atomic_files import TEMPORARY_PREFIX, write_synced
 from dragoman.training.distributed.parallel import LocalRows, all_rows
 from dragoman.training.moving_average import MovingAverage

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tracemalloc
 from dataclasses import replace
 from pathlib import Path
@@ -13,13 +14,16 @@ import torch
 from safetensors.torch import save_file
 
 from dragoman.config import ModelConfig
-from dragoman.inference.cpu.quantization import (
+from dragoman.errors import ModelError
+from dragoman.models import build
+from dragoman.models.int8_weights import (
     CACHE_LINE,
-    MappedSafetensors,
+    check_packed_weights,
     expected_shapes,
     pack_weights,
+    unpack_weights,
 )
-from dragoman.models import build
+from dragoman.models.weight_files import MappedSafetensors
 from dragoman.models.weights import get_weights
 
 BASE = ModelConfig(encoder_layers=2, decoder_layers=1, d_model=32, d_ff=64, heads=2, norm="pre")
@@ -77,3 +81,61 @@ def test_rounded_weights_begin_where_lines_of_memory_do() -> None:
     weights = [array for array in packed.values() if array.dtype == np.int8]
     assert weights
     assert all(array.ctypes.data % CACHE_LINE == 0 for array in weights)
+
+
+@pytest.mark.parametrize("targets", [100, 150])
+@pytest.mark.parametrize("kind", KINDS)
+def test_packed_weights_come_back_as_they_were_rounded(kind: str, targets: int) -> None:
+    config = replace(BASE, **KINDS[kind])
+    torch.manual_seed(0)
+    before = get_weights(build(config, 150, targets))
+    for tensor in before.values():
+        tensor.copy_(torch.randn_like(tensor))
+    packed = pack_weights(before, config, targets)
+    check_packed_weights(packed, config, 150, targets, where="file")
+    after = unpack_weights(packed, config, 150, targets)
+    assert after.keys() == before.keys()
+    for name, tensor in before.items():
+        assert after[name].shape == tuple(tensor.shape)
+        assert after[name].dtype == np.float32
+        # Of these only what can be produced is packed.
+        rows = targets if name.startswith("projection") else len(tensor)
+        found, wanted = torch.from_numpy(after[name])[:rows], tensor[:rows]
+        if tensor.dim() == 1 or "positions" in name:
+            assert torch.equal(found, wanted), name
+        else:
+            step = wanted.abs().amax(1, keepdim=True) / 127
+            assert ((found - wanted).abs() <= 0.501 * step).all(), name
+    again = pack_weights(after, config, targets)
+    for name, array in packed.items():
+        np.testing.assert_allclose(again[name], array, rtol=1e-6, err_msg=name)
+
+
+CHANGES: dict[str, tuple[Any, str]] = {
+    "fewer pieces": (
+        lambda p: p.update({"embedding.scale": p["embedding.scale"][:64]}),
+        "embedding.scale is missing, or belongs to another model",
+    ),
+    "another shape of as many": (
+        lambda p: p.update({"positions": p["positions"].reshape(-1, 1)}),
+        "positions is missing, or belongs to another model",
+    ),
+    "another type": (
+        lambda p: p.update({"encoder_norm.bias": p["encoder_norm.bias"].astype(np.float64)}),
+        "encoder_norm.bias is missing",
+    ),
+    "one missing": (lambda p: p.pop("decoder.0.inner.offset"), "decoder.0.inner.offset is miss"),
+    "one too many": (
+        lambda p: p.update({"decoder.1.inner.bias": np.zeros(64, np.float32)}),
+        "decoder.1.inner.bias belongs to another model",
+    ),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_packed_weights_of_another_model_are_refused(change: str) -> None:
+    config = replace(BASE, **KINDS["learned positions"])
+    packed = pack_weights(get_weights(build(config, 150)), config, 150)
+    CHANGES[change][0](packed)
+    with pytest.raises(ModelError, match=f"^file: {re.escape(CHANGES[change][1])}"):
+        check_packed_weights(packed, config, 150, 150, where="file")

@@ -10,7 +10,7 @@ import torch
 from safetensors.torch import save_file
 
 from dragoman.errors import ModelError
-from dragoman.inference.cpu.quantization import MappedSafetensors
+from dragoman.models.weight_files import MappedSafetensors
 
 FORMS = [torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.int32, torch.int8]
 
