@@ -64,6 +64,26 @@ RIGHT = [
     ("en-de", "to win 4-0", "4:0 zu gewinnen"),
     ("en-de", "at 6.30 a.m.", "um 6:30 Uhr"),
     ("en-de", "in 2012 142 crimes", "2012 142 Taten"),
+    ("en-de", "at 5:30 p.m.", "um 17:30 Uhr"),
+    ("en-de", "at 5:30 p.m.", "um 17.30 Uhr"),
+    ("en-de", "at 5:30 PM", "um 5:30 Uhr nachmittags"),
+    ("en-de", "tonight at 5:30 p.m.", "heute Abend um 5:30 Uhr"),
+    ("en-de", "at 5:30", "um 17:30 Uhr"),
+    ("en-de", "at 12:15 a.m.", "um 0:15 Uhr"),
+    ("en-de", "at 12 a.m.", "um Mitternacht"),
+    ("en-de", "at 12:15 p.m.", "um 12.15 Uhr"),
+    ("en-de", "from 5 to 7 p.m.", "von 17 bis 19 Uhr"),
+    ("en-de", "from 11 to 3 p.m.", "von 11 bis 15 Uhr"),
+    ("en-ko", "at 5:30 p.m.", "오후 5시 30분에"),
+    ("en-ko", "at 5:30 p.m.", "17시 30분에"),
+    ("en-ko", "at half past 5", "5시 반에"),
+    ("ko-de", "오후 5시 30분에", "um 17:30 Uhr"),
+    ("ko-en", "오후 5시에", "at 5 p.m."),
+    ("de-en", "um 17 Uhr", "at five in the afternoon"),
+    ("fr-en", "à 17 h 30", "at 5:30 p.m."),
+    ("en-ru", "at 5:30 p.m.", "в 5:30 вечера"),
+    ("en-fr", "for 5 hours", "pendant 5 h"),
+    ("en-de", "Seat 5 by the door", "Platz 5 am Eingang"),
     ("en-de", "12 to 16 thousand people", "12 bis 16 Tausend Menschen"),
     ("en-de", "12 to 16 thousand people", "12.000 bis 16.000 Menschen"),
     ("en-de", "between 2 and 3 million", "zwischen 2 und 3 Mio."),
@@ -121,6 +141,14 @@ def test_spellings_and_signs_are_the_target_languages(
         ("de-en", "am 16.11.2024", "on 16.11.204", "on 16.11.2024"),
         ("ko-en", "150만 명", "15 million people", "1,500,000 people"),
         ("en-de", "1.5 million people", "1.5 Menschen", "1.500.000 Menschen"),
+        ("en-de", "It is 5:30 p.m. now", "Es ist jetzt 5:30 Uhr", "Es ist jetzt 17:30 Uhr"),
+        ("en-de", "at 12:15 a.m.", "um 12:15 Uhr", "um 0:15 Uhr"),
+        ("en-de", "at 12:15 p.m.", "um 0.15 Uhr", "um 12:15 Uhr"),
+        ("en-de", "at 5 p.m.", "um 5 Uhr morgens", "um 17 Uhr"),
+        ("de-en", "um 17:30 Uhr.", "at 5:30 a.m.", "at 5:30 p.m."),
+        ("de-en", "um 17 Uhr", "at 5", "at 5 p.m."),
+        ("en-ko", "at 5:30 p.m.", "5시 30분에", "오후 5시 30분에"),
+        ("ko-en", "오후 5시 30분에", "at 5:30", "at 5:30 p.m."),
         ("de-en", "2,5 Mrd. €", "2.5 €", "2,500,000,000 €"),
         ("en-ko", "5 million people", "사람 5명", "사람 5,000,000명"),
     ],
@@ -140,6 +168,17 @@ def test_a_scale_that_is_gone_is_written_out_for_both_ends_of_a_range() -> None:
     assert report.repaired == ["12", "16 thousand"]
     report = check_numbers("in 2012 and 16 million", "2012 und 16", ("en", "de"))
     assert apply_edits("2012 und 16", report.edits) == "2012 und 16.000.000"
+
+
+def test_both_ends_of_a_range_of_hours_are_of_the_same_half_of_the_day() -> None:
+    report = check_numbers("from 5 to 7 p.m.", "von 5 bis 7 Uhr", ("en", "de"))
+    assert apply_edits("von 5 bis 7 Uhr", report.edits) == "von 17 bis 19 Uhr"
+
+
+def test_minutes_that_are_gone_are_missing() -> None:
+    for target, language in (("um 14 Uhr", "de"), ("오후에", "ko")):
+        report = check_numbers("at 2:30 p.m. today", target, ("en", language))
+        assert [token.text for token in report.lost] == ["2:30 p.m."]
 
 
 def test_what_is_missing_is_said() -> None:

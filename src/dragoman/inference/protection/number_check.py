@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
 from typing import Final
 
@@ -24,6 +24,7 @@ from dragoman.inference.protection.numbers_in_text import (
     localize_number,
 )
 from dragoman.inference.protection.text_edits import Edit
+from dragoman.text.clock_times import HALF_DAY, ClockTime, may_be_late
 from dragoman.text.languages import primary_code
 from dragoman.text.numbers import (
     LARGEST_UNCHECKED_WORD,
@@ -63,7 +64,8 @@ _CLOCK_WORDS: Final = re.compile(
 _DECADE: Final = re.compile(r"(?:er|ers|s|'s|年代|년대)(?![^\W_])")
 _DECADE_BEFORE: Final = re.compile(r"(?:années|anni|años|anos)\s$")
 _MONTH: Final = re.compile(r"\s?[월月]")
-_HOUR: Final = re.compile(r"\s?(?:Uhr|uhr|h\b|o'clock|[ap]\.?m\b|시|時|点)")
+_HOUR_ALONE: Final = re.compile(r"(\d{1,2})(?:\.(\d{2}))?")
+"""A number may be a time though nothing says so: "at 5"."""
 _UNIT: Final = re.compile(
     r"\s?(?:[%‰€$£¥₩°]|EUR|USD|GBP|Euro|Dollar|k?g\b|[cmk]?m\b|[km]m²|m[²³2]|l\b|Milli|Mio|Mrd|Tsd|million|billion)"
 )
@@ -158,6 +160,7 @@ class _Comparison:
         self.free = set(range(len(there)))
         self.reworded: set[int] = set()
         self.result = NumberReport()
+        self._may_be_late = may_be_late(target, languages[1])
         self._index = self._make_index()
         self._lowered = target.lower()
         self._said: dict[str, bool] = {}
@@ -184,8 +187,14 @@ class _Comparison:
                 ("digits", token.digits),
                 *(("value", value) for value in token.values),
                 *(("hundredth", n % 100) for n in numbers),
-                *(("hour", n % 12) for n in numbers if n <= 24),
             ]
+            if token.clock is not None:
+                keys += [("moment", m) for m in token.clock.moments(both=self._may_be_late)]
+                keys += [("dial", m % HALF_DAY) for m in token.clock.moments(both=False)]
+            elif not token.parts and (hour := _HOUR_ALONE.fullmatch(token.text)):
+                time = ClockTime(0, 0, int(hour[1]), int(hour[2] or 0))
+                keys += [("alone", m) for m in time.moments(both=self._may_be_late)]
+                keys += [("dial alone", m % HALF_DAY) for m in time.moments(both=False)]
             if token.parts:
                 keys.append(("parts", _sorted_parts(token)))
             if _DECADE.match(self.target, token.end):
@@ -214,10 +223,12 @@ class _Comparison:
         """Return what to change and what is missing."""
         for match in (
             self._same_month,
+            self._same_time,
             self._same_value,
             self._same_digits,
-            self._same_parts,
             self._same_hour,
+            self._same_dial,
+            self._same_parts,
             self._same_decade,
         ):
             for number, token in enumerate(self.wanted):
@@ -242,13 +253,24 @@ class _Comparison:
         if not written:
             self.reworded.add(number)
 
+    def _same_time(self, number: int, token: NumberToken) -> None:
+        """Accept 17:30 Uhr for 5:30 p.m., and 오후 3시 for 15 Uhr."""
+        if token.clock is not None:
+            place = self._first(*(("moment", m) for m in token.clock.moments(both=True)))
+            if place is not None:
+                self._match(number, place, written=False)
+
     def _same_value(self, number: int, token: NumberToken) -> None:
+        if token.clock is not None:
+            return
         place = self._first(("text", token.text), *(("value", value) for value in token.values))
         if place is not None:
             self._match(number, place)
 
     def _same_digits(self, number: int, token: NumberToken) -> None:
         """Accept what the model copied without a thought for separators: 25.400,000."""
+        if token.clock is not None:
+            return
         if len(token.digits) > 1:
             place = self._first(("digits", token.digits))
             if place is not None:
@@ -267,7 +289,10 @@ class _Comparison:
         self.free.discard(place + 1)
 
     def _same_parts(self, number: int, token: NumberToken) -> None:
-        """Accept a date or a time whose numbers are all there, one of them perhaps as a month."""
+        """Accept a date whose numbers are all there, one of them perhaps as a month."""
+        if token.clock is not None:
+            self._same_clock_parts(number, token.clock)
+            return
         if not token.parts:
             if token.kind == "spaced":
                 self._same_pieces(number, token)
@@ -276,22 +301,15 @@ class _Comparison:
         if place is not None:
             self._match(number, place)
             return
-        if token.kind == "time" and self._says_clock:
-            self.accepted.add(number)
-            return
         if token.kind == "date" and self._knows_months and not self._months:
             return
         taken: set[int] = set()
         for part in token.parts:
-            keys: list[tuple[str, object]] = [("hundredth", part % 100)]
-            if token.kind == "time":
-                keys.append(("hundredth", (part - 12) % 24))
-            place = self._first(*keys, taken=taken)
+            place = self._first(("hundredth", part % 100), taken=taken)
             if place is not None:
                 taken.add(place)
             elif not (
                 part in self._months
-                or (token.kind == "time" and part == 0)
                 or not self._knows_months
                 or any(self._says(word) for word in number_words(part, self.languages[1]))
             ):
@@ -316,13 +334,52 @@ class _Comparison:
             self.accepted.add(number)
 
     def _same_hour(self, number: int, token: NumberToken) -> None:
-        """Accept 3 p.m. for 15 Uhr, and 2.30 for 14:30."""
-        hour = token.parts[0] if token.kind == "time" else None
-        if token.readings and _HOUR.match(self.source, token.end):
-            hour = int(token.readings[0].value)
-        place = None if hour is None else self._first(("hour", hour % 12))
-        if place is not None:
-            self._match(number, place, written=False)
+        """Accept 5 for 5 Uhr, and 2.30 for 2:30."""
+        if token.clock is not None:
+            place = self._first(*(("alone", m) for m in token.clock.moments(both=True)))
+            if place is not None:
+                self._match(number, place, written=False)
+
+    def _same_dial(self, number: int, token: NumberToken) -> None:
+        """Put right a time of the wrong half of the day: 5:30 Uhr for 5:30 p.m."""
+        if token.clock is None or len(moments := token.clock.moments(both=True)) != 1:
+            return
+        dial = next(iter(moments)) % HALF_DAY
+        place = self._first(("dial", dial))
+        if place is None and not self._says_clock:
+            place = self._first(("dial alone", dial))
+        if place is None:
+            return
+        other = self.there[place]
+        named = token.clock.named or (other.clock is not None and other.clock.named)
+        text = replace(token.clock, named=named).write(self.languages[1])
+        if text.endswith(".") and self.target[other.end : other.end + 1] == ".":
+            text = text[:-1]
+        self._match(number, place, written=False)
+        self._write(other, text)
+        self.result.repaired.append(token.text)
+
+    def _same_clock_parts(self, number: int, clock: ClockTime) -> None:
+        """Accept a time whose hour and minutes are there apart, or in words: half past eight."""
+        hours = {m // 60 for m in clock.moments(both=True)}
+        if self._may_be_late:
+            hours |= {(hour - 1) % 12 + 1 for hour in hours}
+        taken: set[int] = set()
+        for values in (hours, {clock.minute or 0}):
+            place = self._first(*(("hundredth", value) for value in values), taken=taken)
+            if place is not None:
+                taken.add(place)
+            elif not (self._says_clock or values == {0} or self._says_any(values)):
+                return
+        self.free -= taken
+        self.accepted.add(number)
+
+    def _says_any(self, values: Collection[int]) -> bool:
+        """Return whether one of some small numbers is there in words, or may be."""
+        language = self.languages[1]
+        return not knows_number_words(language) or any(
+            self._says(word) for value in values for word in number_words(value, language)
+        )
 
     def _same_decade(self, number: int, token: NumberToken) -> None:
         """Accept the 1960s for the 60s, and the 60s for the 1960s."""
@@ -381,7 +438,7 @@ class _Comparison:
         """Write a number that is there as the target language does, where it is surely one."""
         if not token.readings or number_format(self.languages[1]) is None:
             return
-        if other.kind == "time" or (other.parts and other.readings):
+        if other.clock is not None or (other.parts and other.readings):
             return
         reading = token.readings[0]
         strict = other.readings[:1]

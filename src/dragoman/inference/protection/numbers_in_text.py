@@ -14,6 +14,7 @@ from itertools import pairwise
 from typing import Final
 
 from dragoman.inference.protection.text_edits import Edit, apply_edits
+from dragoman.text.clock_times import ClockTime, find_clock_times
 from dragoman.text.languages import primary_code
 from dragoman.text.numbers import (
     NumberReading,
@@ -30,8 +31,7 @@ _NUMBER: Final = re.compile(
         |\d{4}\.\ ?\d{1,2}\.\ ?\d{1,2}(?!\d)
         |\d{1,2}\.(?:0?[1-9]|1[0-2])\.(?!\d)
         |\d{1,4}([/-])\d{1,2}\2\d{1,4}(?!\d))
-      | (?P<time>\d{1,2}:\d{2}(?![\d:])|\d{1,2}\.\d{2}(?=\ ?(?:Uhr|[ap]\.?m\b))
-        |\d{1,2}\ ?[시時点]\ ?\d{1,2}\ ?[분分])
+      | (?P<score>\d{1,2}:\d{2}(?![\d:]))
       | (?P<spaced>\d{1,3}(?:[\u00a0\u202f\u2009\x20]\d{3})+(?!\d)(?:[.,]\d+(?![\d.,]*\d))?)
       | (?P<plain>\d+(?:['’]\d{3})*(?:[.,]\d+)*)
     )""",
@@ -59,7 +59,9 @@ class NumberToken:
     own_power: int = 0
     """Its own text ends in a scale word that means this: 150만."""
     parts: list[int] = field(default_factory=list)
-    """These are the numbers of a date or a time."""
+    """These are the numbers of a date, a time or a score."""
+    clock: ClockTime | None = None
+    """It is this time of the day."""
     _values: set[Decimal] | None = None
 
     @property
@@ -81,12 +83,14 @@ def find_numbers(text: str, language: str, hidden: Sequence[tuple[int, int]]) ->
     if _HAS_DIGIT.search(text) is None:
         return []
     text = hide_spans(text, hidden)
-    found: list[NumberToken] = []
-    for match in _NUMBER.finditer(text):
+    clocks = find_clock_times(text, language)
+    found = [_time_token(one, text, language) for one in clocks]
+    others = hide_spans(text, [(one.start, one.end) for one in clocks])
+    for match in _NUMBER.finditer(others):
         kind = match.lastgroup or ("date" if match["date"] else "plain")
         token = NumberToken(match.start(), match.end(), match.group(), kind)
-        if match["date"] or match["time"]:
-            token.kind = "date" if match["date"] else "time"
+        if match["date"] or match["score"]:
+            token.kind = "date" if match["date"] else "score"
             token.parts = [int(part) for part in re.findall(r"\d+", token.text)]
             if token.text[-1] == ".":  # 24.12. or, at the end of a sentence, version 1.1
                 token.readings = read_number(token.text[:-1], language)
@@ -97,10 +101,19 @@ def find_numbers(text: str, language: str, hidden: Sequence[tuple[int, int]]) ->
                 token.power, token.scale_end = scale_after(text, token.end, language)
             _include_scale(token, text)
         found.append(token)
+    found.sort(key=lambda token: token.start)
     if primary_code(language) in ("ko", "ja", "zh"):
         found = _join_scaled(found, text)
     _share_scales(found, text)
     return found
+
+
+def _time_token(clock: ClockTime, text: str, language: str) -> NumberToken:
+    token = NumberToken(clock.start, clock.end, text[clock.start : clock.end], "time", clock=clock)
+    token.parts = [clock.hour] if clock.minute is None else [clock.hour, clock.minute]
+    if int(token.digits) == clock.hour:  # which may be a number as well: 5 h, 5시 반
+        token.readings = read_number(str(clock.hour), language)
+    return token
 
 
 def hide_spans(text: str, hidden: Sequence[tuple[int, int]]) -> str:
@@ -162,13 +175,13 @@ def _sum_scaled(one: NumberToken, other: NumberToken, text: str) -> Decimal | No
 def localize_number(text: str, languages: tuple[str, str]) -> str:
     """Return a number of the source language as the target language writes it."""
     tokens = find_numbers(text, languages[0], ())
-    if len(tokens) == 1 and tokens[0].kind == "time" and ":" not in text and "." not in text:
-        hour, minute = tokens[0].parts
-        return f"{hour}:{minute:02}"  # 8시 46분
+    if len(tokens) == 1 and (clock := tokens[0].clock) is not None:
+        whole = text in (tokens[0].text, f"{tokens[0].text}.")  # p.m.
+        return clock.write(languages[1]) if clock.named and whole else text
     if len(tokens) > 1:
         return apply_edits(text, localize_numbers(text, languages, ()))
-    whole = len(tokens) == 1 and tokens[0].text == text and tokens[0].readings
-    return whole[0].write(languages[1]) if whole and number_format(languages[1]) else text
+    readings = tokens[0].readings if len(tokens) == 1 and tokens[0].text == text else []
+    return readings[0].write(languages[1]) if readings and number_format(languages[1]) else text
 
 
 def localize_numbers(
@@ -178,7 +191,7 @@ def localize_numbers(
     edits = []
     form = number_format(languages[1])
     for token in find_numbers(text, languages[0], hidden):
-        if token.readings and form and number_format(languages[0]):
+        if token.readings and not token.clock and form and number_format(languages[0]):
             edits.append(Edit(token.start, token.end, localize_number(token.text, languages)))
             percent = re.compile(r"[ \u00a0\u202f]?%(?!\w)").match(text, token.end)
             if percent:
