@@ -37,8 +37,10 @@ struct ThreadPool {
 };
 
 static inline void pause_briefly(void) {
-#ifdef X86
+#if defined(__x86_64__)
     _mm_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
 #endif
 }
 
