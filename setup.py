@@ -14,7 +14,9 @@ setup(
         Extension(
             "dragoman.inference.cpu._kernel",
             sources=[f"{ENGINE}/kernel.c"],
-            depends=[f"{ENGINE}/{name}.h" for name in ("kernel", "layout", "thread_pool")],
+            depends=[
+                f"{ENGINE}/{name}.h" for name in ("kernel", "layout", "products", "thread_pool")
+            ],
             extra_compile_args=FLAGS.split(),
             extra_link_args=["-pthread"],
             optional=True,  # where there is no C compiler, PyTorch translates, more slowly

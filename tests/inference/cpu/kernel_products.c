@@ -1,13 +1,16 @@
-/* Compares the int8 products of every instruction set that the machine has with plain ones.
+/* Compares the int8 products of every instruction set that the machine has with plain sums.
 
-   Weights and inputs are random or as large as they can be; numbers of rows and inputs are odd ones
-   too. Prints a line for each instruction set, and returns 1 if any of its sums is wrong. */
+   Inputs and weights are random or as large as they can be, inputs also without a negative one;
+   numbers of rows, inputs and outputs are odd ones too. Prints a line for each instruction set, and
+   returns 1 if any sum is wrong. With --speed it prints how fast each of them is instead. */
 
 #include "kernel.c"
 
 #include <stdio.h>
+#include <time.h>
 
-typedef void (*Tiles)(int, const uint8_t *, int, const int8_t *, int32_t *);
+#define MOST_ROWS 51
+typedef void (*Product)(Scratch *, const Linear *, const float *, int, int, float *);
 
 static uint32_t state = 1;
 static int random_number(int below) {
@@ -15,46 +18,119 @@ static int random_number(int below) {
     return (int)((state >> 8) % (uint32_t)below);
 }
 
-static int compare(const char *name, Tiles tiles, int offset, int most_rows) {
+static void *allocate(size_t bytes) { return aligned_alloc(64, (bytes + 63) & ~(size_t)63); }
+
+/* a matrix whose products are whole numbers: scales are 1, and there are no biases */
+static Linear make_matrix(int outputs, int inputs, int extreme) {
+    int8_t *w = allocate((size_t)outputs * inputs);
+    float *scale = allocate(sizeof(float) * outputs), *bias = allocate(sizeof(float) * outputs);
+    int32_t *offset = allocate(sizeof(int32_t) * outputs);
+    for (int i = 0; i < outputs * inputs; i++)
+        w[i] = (int8_t)(extreme ? (random_number(2) ? 127 : -128) : random_number(256) - 128);
+    for (int n = 0; n < outputs; n++) {
+        scale[n] = 1, bias[n] = 0, offset[n] = 0;
+        for (int k = 0; k < inputs; k++)
+            offset[n] += 128 * w[(size_t)(n / 64) * 64 * inputs + k / 4 * 256 + 4 * (n % 64) + k % 4];
+    }
+    return (Linear){outputs, inputs, w, scale, offset, bias};
+}
+
+static void free_matrix(Linear *l) {
+    free((void *)l->weight), free((void *)l->scale), free((void *)l->offset), free((void *)l->bias);
+}
+
+static int compare(const char *name, Product linear) {
+    static const int many[] = {1, 2, 3, 4, 5, 6, 7, 13, 16, 17, 33, MOST_ROWS};
     long wrong = 0, compared = 0;
-    for (int round = 0; round < 200; round++) {
-        const int K = 4 * (1 + (round < 40 ? round : random_number(520)));
-        const int extreme = round % 4 == 3; /* every weight and input is as large as can be */
-        int8_t *w = malloc((size_t)64 * K);
-        uint8_t *a = malloc((size_t)most_rows * K);
-        int *x = malloc(sizeof(int) * most_rows * K);
-        for (int i = 0; i < 64 * K; i++)
-            w[i] = (int8_t)(extreme ? (random_number(2) ? 127 : -128) : random_number(256) - 128);
-        for (int i = 0; i < most_rows * K; i++) {
-            x[i] = extreme ? (random_number(2) ? 127 : -127) : random_number(255) - 127;
-            a[i] = (uint8_t)(x[i] + offset);
+    state = 1;
+    for (int round = 0; round < 40; round++) {
+        const int K = round % 3 == 2 ? 64 * (1 + random_number(9)) : 4 * (1 + (round < 24 ? round : random_number(140)));
+        const int N = 64 * (1 + round % 2), extreme = round % 4 == 3, positive = round % 5 == 1;
+        Linear l = make_matrix(N, K, extreme);
+        float *x = allocate(sizeof(float) * MOST_ROWS * K), *y = allocate(sizeof(float) * MOST_ROWS * N);
+        float *expected = allocate(sizeof(float) * MOST_ROWS * N);
+        for (int i = 0; i < MOST_ROWS * K; i++) {
+            x[i] = (float)(extreme ? (random_number(2) ? 127 : -127) : random_number(255) - 127);
+            if (positive) x[i] = fabsf(x[i]);
         }
-        for (int rows = 1; rows <= most_rows; rows++) {
-            int32_t *out = malloc(sizeof(int32_t) * 64 * rows);
-            tiles(rows, a, K, w, out);
-            for (int r = 0; r < rows; r++)
-                for (int c = 0; c < 64; c++, compared++) {
-                    int32_t sum = 0;
-                    for (int k = 0; k < K; k++)
-                        sum += (x[r * K + k] + offset) * w[(size_t)(k / 4) * 256 + 4 * c + k % 4];
-                    wrong += out[64 * r + c] != sum;
-                }
-            free(out);
+        for (int r = 0; r < MOST_ROWS; r++) {
+            x[r * K] = positive || random_number(2) ? 127 : -127; /* so that its scale is 1 */
+            for (int n = 0; n < N; n++) {
+                const int8_t *w = l.weight + (size_t)(n / 64) * 64 * K + 4 * (n % 64);
+                int32_t sum = 0;
+                for (int k = 0; k < K; k++) sum += (int32_t)x[r * K + k] * w[k / 4 * 256 + k % 4];
+                expected[r * N + n] = (float)sum;
+            }
         }
-        free(w), free(a), free(x);
+        for (int i = 0; i < (int)(sizeof many / sizeof *many); i++) {
+            const int rows = many[i];
+            Scratch scratch = {0};
+            linear(&scratch, &l, x, K, rows, y);
+            for (int j = 0; j < rows * N; j++, compared++) wrong += y[j] != expected[j];
+            for (int j = 0; j < BUFFERS; j++) free(scratch.buffer[j]);
+        }
+        free(x), free(y), free(expected), free_matrix(&l);
     }
     printf("%s: %ld sums, %ld wrong\n", name, compared, wrong);
     return wrong > 0;
 }
 
-int main(void) {
-    int failed = compare("plain", tiles_plain, 128, 1);
-#if defined(__x86_64__)
-    if (has_avx2()) failed |= compare("avx2", tiles_avx2, 0, 4);
-    if (has_avx512_vnni()) failed |= compare("avx512_vnni", tiles_avx512_vnni, 128, 6);
-#elif defined(__aarch64__)
-    if (has_neon_dotprod()) failed |= compare("neon_dotprod", tiles_neon_dotprod, 0, 4);
-    if (has_neon_i8mm()) failed |= compare("neon_i8mm", tiles_neon_i8mm, 0, 4);
-#endif
+/* --- speed --- */
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* the billions of multiplications a second of the fastest of many calls */
+static double speed(Product linear, const Linear *l, const float *x, int rows, float *y) {
+    Scratch scratch = {0};
+    const double work = (double)rows * l->inputs * l->outputs, start = now();
+    double best = 1e9;
+    for (int calls = 0; calls < 5 || (now() - start < 0.05 && calls < 2000); calls++) {
+        double before = now();
+        linear(&scratch, l, x, l->inputs, rows, y);
+        double seconds = now() - before;
+        best = seconds < best ? seconds : best;
+    }
+    for (int i = 0; i < BUFFERS; i++) free(scratch.buffer[i]);
+    return 1e-9 * work / best;
+}
+
+static void print_speeds(void) {
+    static const int shapes[][2] = {{512, 512}, {512, 2048}, {2048, 512}, {384, 384}, {384, 1536}, {1536, 384}};
+    static const int many[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64, 96, 256};
+    printf("GMAC/s of products with their rounding, of one core; + without negative inputs\n");
+    printf("%18s", "inputs outputs rows");
+#define PRINT_NAME(x) if (has_##x()) printf(" %12s %7s", #x, "+");
+    INSTRUCTION_SETS(PRINT_NAME)
+    printf("\n");
+    for (int i = 0; i < (int)(sizeof shapes / sizeof *shapes); i++) {
+        const int K = shapes[i][0], N = shapes[i][1];
+        Linear l = make_matrix(N, K, 0);
+        float *x = allocate(sizeof(float) * 256 * K), *z = allocate(sizeof(float) * 256 * K);
+        float *y = allocate(sizeof(float) * 256 * N);
+        for (int j = 0; j < 256 * K; j++) x[j] = (float)(random_number(255) - 127), z[j] = fabsf(x[j]);
+        for (int j = 0; j < (int)(sizeof many / sizeof *many); j++) {
+            printf("%6d %7d %4d", K, N, many[j]);
+#define PRINT_SPEED(s) if (has_##s()) \
+    printf(" %12.1f %7.1f", speed(linear_##s, &l, x, many[j], y), speed(linear_##s, &l, z, many[j], y));
+            INSTRUCTION_SETS(PRINT_SPEED)
+            printf("\n");
+            fflush(stdout);
+        }
+        free(x), free(y), free(z), free_matrix(&l);
+    }
+}
+
+int main(int count, char **arguments) {
+    int failed = 0;
+    if (count > 1 && !strcmp(arguments[1], "--speed")) {
+        print_speeds();
+        return 0;
+    }
+#define COMPARE(x) if (has_##x()) failed |= compare(#x, linear_##x);
+    INSTRUCTION_SETS(COMPARE)
     return failed;
 }

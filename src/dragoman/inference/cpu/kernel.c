@@ -39,17 +39,19 @@
 #if defined(__x86_64__)
 BEGIN_TARGET("avx2,fma")
 #define NAME(x) x##_avx2
-#define AVX2 1
+#define VECTOR_BITS 256
+#define SIGN_MAGNITUDE
 #include "kernel.h"
-#undef AVX2
+#undef SIGN_MAGNITUDE
+#undef VECTOR_BITS
 #undef NAME
 END_TARGET
 
-BEGIN_TARGET("avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,fma,avx2")
+BEGIN_TARGET("avx2,fma,avx512f,avx512bw,avx512vl,avx512dq,avx512vnni")
 #define NAME(x) x##_avx512_vnni
-#define AVX512_VNNI 1
+#define VECTOR_BITS 512
 #include "kernel.h"
-#undef AVX512_VNNI
+#undef VECTOR_BITS
 #undef NAME
 END_TARGET
 #endif
@@ -92,11 +94,12 @@ static int has_avx2(void) {
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
 }
 
-static int has_avx512_vnni(void) {
-    return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vnni") &&
-           __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
-           __builtin_cpu_supports("avx512dq");
+static int has_avx512(void) {
+    return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
 }
+
+static int has_avx512_vnni(void) { return has_avx512() && __builtin_cpu_supports("avx512vnni"); }
 #endif
 
 #if defined(__aarch64__)
@@ -117,6 +120,15 @@ static int has_neon_i8mm(void) { return 0; }
 #endif
 #endif
 
+/* the slowest first */
+#if defined(__x86_64__)
+#define INSTRUCTION_SETS(X) X(plain) X(avx2) X(avx512_vnni)
+#elif defined(__aarch64__)
+#define INSTRUCTION_SETS(X) X(plain) X(neon_dotprod) X(neon_i8mm)
+#else
+#define INSTRUCTION_SETS(X) X(plain)
+#endif
+
 typedef struct {
     const char *name;
     int (*is_available)(void);
@@ -124,19 +136,8 @@ typedef struct {
     void (*step)(const Model *, Scratch *, const StepInput *, StepOutput *);
 } InstructionSet;
 
-#define INSTRUCTION_SET(x) {#x, has_##x, encode_##x, step_##x}
-static const InstructionSet instruction_sets[] = {
-    /* the slowest first */
-    INSTRUCTION_SET(plain),
-#if defined(__x86_64__)
-    INSTRUCTION_SET(avx2),
-    INSTRUCTION_SET(avx512_vnni),
-#elif defined(__aarch64__)
-    INSTRUCTION_SET(neon_dotprod),
-    INSTRUCTION_SET(neon_i8mm),
-#endif
-};
-#define INSTRUCTION_SETS (int)(sizeof instruction_sets / sizeof *instruction_sets)
+#define ENTRY(x) {#x, has_##x, encode_##x, step_##x},
+static const InstructionSet instruction_sets[] = {INSTRUCTION_SETS(ENTRY)};
 
 static const InstructionSet *used = instruction_sets;
 
@@ -146,7 +147,8 @@ int dragoman_interface_version(void) { return 4; } /* the same as in kernel_libr
 
 /* the name of an instruction set that the kernel is compiled for, the slowest being 0; NULL: no more */
 const char *dragoman_instruction_set(int number) {
-    return number < INSTRUCTION_SETS ? instruction_sets[number].name : NULL;
+    const int count = sizeof instruction_sets / sizeof *instruction_sets;
+    return number < count ? instruction_sets[number].name : NULL;
 }
 
 int dragoman_has_instruction_set(int number) { return instruction_sets[number].is_available(); }

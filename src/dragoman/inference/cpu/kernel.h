@@ -3,11 +3,6 @@
 #define CHUNK_OUTPUTS 512 /* outputs of the projection that candidates are taken from together */
 #define LARGE_CHUNK 8192  /* outputs that are computed together, if hypotheses are few */
 #define DISTANCE 2        /* cache entries between the one used and the one prefetched */
-#ifdef __clang__
-#define UNROLL _Pragma("clang loop unroll(full)")
-#else
-#define UNROLL _Pragma("GCC unroll 8")
-#endif
 
 static inline float NAME(from_bf16)(uint16_t x) {
     uint32_t bits = (uint32_t)x << 16;
@@ -34,242 +29,7 @@ static inline float NAME(exponential)(float x) {
     return p * two.power;
 }
 
-/* --- products of int8 --- */
-
-#if defined(AVX2) || defined(NEON_DOTPROD)
-#define INPUT_OFFSET 0
-#else
-#define INPUT_OFFSET 128 /* inputs are stored without a sign */
-#endif
-
-static void NAME(quantize)(const float *x, int stride, int rows, int width, uint8_t *q, float *scales) {
-    for (int r = 0; r < rows; r++, x += stride, q += width) {
-        float most = 1e-12f;
-        for (int i = 0; i < width; i++) {
-            float size = fabsf(x[i]);
-            most = size > most ? size : most;
-        }
-        float inverse = 127.0f / most;
-        scales[r] = most / 127.0f;
-        for (int i = 0; i < width; i++) q[i] = (uint8_t)((int)(x[i] * inverse + 128.5f) - 128 + INPUT_OFFSET);
-    }
-}
-
-/* The products of R rows with 64 outputs, TILE_ROWS rows at most: sums of whole numbers, which are
-   the same for every instruction set but for the offset of the inputs. A tile holds the sums of some
-   rows and outputs in registers. */
-
-#if defined(AVX512_VNNI)
-#define TILE_ROWS 6
-static inline __attribute__((always_inline)) void NAME(tile)(
-    const int R, const uint8_t *a, int K, const int8_t *w, int32_t *out) {
-    __m512i sum[TILE_ROWS][4];
-    UNROLL for (int r = 0; r < R; r++)
-        UNROLL for (int c = 0; c < 4; c++) sum[r][c] = _mm512_setzero_si512();
-    for (int k = 0; k < K; k += 4, w += 256) {
-        __m512i w0 = _mm512_loadu_si512(w), w1 = _mm512_loadu_si512(w + 64);
-        __m512i w2 = _mm512_loadu_si512(w + 128), w3 = _mm512_loadu_si512(w + 192);
-        UNROLL for (int r = 0; r < R; r++) {
-            int32_t four;
-            memcpy(&four, a + (size_t)r * K + k, 4);
-            __m512i x = _mm512_set1_epi32(four);
-            sum[r][0] = _mm512_dpbusd_epi32(sum[r][0], x, w0);
-            sum[r][1] = _mm512_dpbusd_epi32(sum[r][1], x, w1);
-            sum[r][2] = _mm512_dpbusd_epi32(sum[r][2], x, w2);
-            sum[r][3] = _mm512_dpbusd_epi32(sum[r][3], x, w3);
-        }
-    }
-    UNROLL for (int r = 0; r < R; r++)
-        UNROLL for (int c = 0; c < 4; c++) _mm512_storeu_si512(out + 64 * r + 16 * c, sum[r][c]);
-}
-
-static void NAME(tiles)(int R, const uint8_t *a, int K, const int8_t *w, int32_t *out) {
-    switch (R) {
-    case 1: NAME(tile)(1, a, K, w, out); return;
-    case 2: NAME(tile)(2, a, K, w, out); return;
-    case 3: NAME(tile)(3, a, K, w, out); return;
-    case 4: NAME(tile)(4, a, K, w, out); return;
-    case 5: NAME(tile)(5, a, K, w, out); return;
-    default: NAME(tile)(6, a, K, w, out); return;
-    }
-}
-#elif defined(AVX2)
-#define TILE_ROWS 4
-/* C vectors of 8 outputs. The sum of two products fits in 16 bits, for inputs are at most 127 and
-   weights at most 128, each of them without its sign, which goes to the input. */
-static inline __attribute__((always_inline)) void NAME(tile)(
-    const int R, const int C, const uint8_t *a, int K, const int8_t *w, int32_t *out) {
-    const __m256i ones = _mm256_set1_epi16(1);
-    __m256i sum[TILE_ROWS][8];
-    UNROLL for (int r = 0; r < R; r++)
-        UNROLL for (int c = 0; c < C; c++) sum[r][c] = _mm256_setzero_si256();
-    for (int k = 0; k < K; k += 4, w += 256)
-        UNROLL for (int c = 0; c < C; c++) {
-            __m256i weight = _mm256_loadu_si256((const __m256i *)(w + 32 * c));
-            __m256i size = _mm256_abs_epi8(weight);
-            UNROLL for (int r = 0; r < R; r++) {
-                int32_t four;
-                memcpy(&four, a + (size_t)r * K + k, 4);
-                __m256i x = _mm256_sign_epi8(_mm256_set1_epi32(four), weight);
-                __m256i pairs = _mm256_maddubs_epi16(size, x);
-                sum[r][c] = _mm256_add_epi32(sum[r][c], _mm256_madd_epi16(pairs, ones));
-            }
-        }
-    UNROLL for (int r = 0; r < R; r++)
-        UNROLL for (int c = 0; c < C; c++)
-            _mm256_storeu_si256((__m256i *)(out + 64 * r + 8 * c), sum[r][c]);
-}
-
-static void NAME(tiles)(int R, const uint8_t *a, int K, const int8_t *w, int32_t *out) {
-    if (R == 1) NAME(tile)(1, 8, a, K, w, out);
-    else if (R == 2) for (int c = 0; c < 8; c += 4) NAME(tile)(2, 4, a, K, w + 32 * c, out + 8 * c);
-    else if (R == 3) for (int c = 0; c < 8; c += 2) NAME(tile)(3, 2, a, K, w + 32 * c, out + 8 * c);
-    else for (int c = 0; c < 8; c += 2) NAME(tile)(4, 2, a, K, w + 32 * c, out + 8 * c);
-}
-#elif defined(NEON_DOTPROD)
-#define TILE_ROWS 4
-/* C vectors of 4 outputs */
-static inline __attribute__((always_inline)) void NAME(tile)(
-    const int R, const int C, const uint8_t *a, int K, const int8_t *w, int32_t *out) {
-    int32x4_t sum[TILE_ROWS][8];
-    UNROLL for (int r = 0; r < R; r++)
-        UNROLL for (int c = 0; c < C; c++) sum[r][c] = vdupq_n_s32(0);
-    for (int k = 0; k < K; k += 4, w += 256) {
-        int8x16_t x[TILE_ROWS];
-        UNROLL for (int r = 0; r < R; r++) {
-            int32_t four;
-            memcpy(&four, a + (size_t)r * K + k, 4);
-            x[r] = vreinterpretq_s8_s32(vdupq_n_s32(four));
-        }
-        UNROLL for (int c = 0; c < C; c++) {
-            int8x16_t weight = vld1q_s8(w + 16 * c);
-            UNROLL for (int r = 0; r < R; r++) sum[r][c] = vdotq_s32(sum[r][c], weight, x[r]);
-        }
-    }
-    UNROLL for (int r = 0; r < R; r++)
-        UNROLL for (int c = 0; c < C; c++) vst1q_s32(out + 64 * r + 4 * c, sum[r][c]);
-}
-
-#ifdef NEON_I8MM
-/* P pairs of rows and 16 outputs, 8 inputs at a time, and at the end perhaps 4 */
-static inline __attribute__((always_inline)) void NAME(pair_tile)(
-    const int P, const int R, const uint8_t *a, int K, const int8_t *w, int32_t *out) {
-    int32x4_t sum[2][8];
-    UNROLL for (int p = 0; p < P; p++)
-        UNROLL for (int c = 0; c < 8; c++) sum[p][c] = vdupq_n_s32(0);
-    for (int k = 0; k < K; k += 8, w += 512) {
-        const int several = K - k >= 8 ? 8 : 4;
-        int8x16_t x[2];
-        UNROLL for (int p = 0; p < P; p++) {
-            int64_t eight[2] = {0, 0};
-            memcpy(&eight[0], a + (size_t)(2 * p) * K + k, several);
-            memcpy(&eight[1], a + (size_t)(2 * p + 1 < R ? 2 * p + 1 : 2 * p) * K + k, several);
-            x[p] = vreinterpretq_s8_s64(vld1q_s64(eight));
-        }
-        UNROLL for (int c = 0; c < 4; c++) {
-            int32x4_t first = vreinterpretq_s32_s8(vld1q_s8(w + 16 * c));
-            int32x4_t second = several == 8 ? vreinterpretq_s32_s8(vld1q_s8(w + 256 + 16 * c)) : vdupq_n_s32(0);
-            int8x16_t low = vreinterpretq_s8_s32(vzip1q_s32(first, second));
-            int8x16_t high = vreinterpretq_s8_s32(vzip2q_s32(first, second));
-            UNROLL for (int p = 0; p < P; p++) {
-                sum[p][2 * c] = vmmlaq_s32(sum[p][2 * c], x[p], low);
-                sum[p][2 * c + 1] = vmmlaq_s32(sum[p][2 * c + 1], x[p], high);
-            }
-        }
-    }
-    UNROLL for (int p = 0; p < P; p++)
-        UNROLL for (int c = 0; c < 8; c++) {
-            vst1_s32(out + 64 * (2 * p) + 2 * c, vget_low_s32(sum[p][c]));
-            if (2 * p + 1 < R) vst1_s32(out + 64 * (2 * p + 1) + 2 * c, vget_high_s32(sum[p][c]));
-        }
-}
-#endif
-
-static void NAME(tiles)(int R, const uint8_t *a, int K, const int8_t *w, int32_t *out) {
-    if (R == 1) {
-        for (int c = 0; c < 16; c += 8) NAME(tile)(1, 8, a, K, w + 16 * c, out + 4 * c);
-        return;
-    }
-#ifdef NEON_I8MM
-    for (int c = 0; c < 4; c++)
-        if (R == 2) NAME(pair_tile)(1, 2, a, K, w + 64 * c, out + 16 * c);
-        else if (R == 3) NAME(pair_tile)(2, 3, a, K, w + 64 * c, out + 16 * c);
-        else NAME(pair_tile)(2, 4, a, K, w + 64 * c, out + 16 * c);
-#else
-    for (int c = 0; c < 16; c += 4)
-        if (R == 2) NAME(tile)(2, 4, a, K, w + 16 * c, out + 4 * c);
-        else if (R == 3) NAME(tile)(3, 4, a, K, w + 16 * c, out + 4 * c);
-        else NAME(tile)(4, 4, a, K, w + 16 * c, out + 4 * c);
-#endif
-}
-#else
-#define TILE_ROWS 1
-static void NAME(tiles)(int R, const uint8_t *a, int K, const int8_t *w, int32_t *out) {
-    (void)R; /* always 1 */
-    for (int c = 0; c < 64; c++) out[c] = 0;
-    for (int k = 0; k < K; k += 4, w += 256)
-        for (int c = 0; c < 64; c++)
-            out[c] += a[k] * w[4 * c] + a[k + 1] * w[4 * c + 1] + a[k + 2] * w[4 * c + 2] +
-                      a[k + 3] * w[4 * c + 3];
-}
-#endif
-
-/* y = x W^T + b for the outputs from `from` to `to`, multiples of 64; y has rows of `width` */
-static void NAME(product)(const Linear *l, const uint8_t *q, const float *scales, int rows,
-                          int from, int to, float *y, int width) {
-    const int K = l->inputs;
-    int32_t sums[TILE_ROWS * 64] __attribute__((aligned(64)));
-    for (int n = from; n < to; n += 64, y += 64) {
-        const int8_t *w = l->weight + (size_t)n * K;
-        const float *scale = l->scale + n, *bias = l->bias + n;
-        const int32_t *offset = l->offset + n;
-        for (int r = 0; r < rows; r += TILE_ROWS) {
-            int R = rows - r < TILE_ROWS ? rows - r : TILE_ROWS;
-            NAME(tiles)(R, q + (size_t)r * K, K, w, sums);
-            for (int i = 0; i < R; i++) {
-                float own = scales[r + i];
-                float *out = y + (size_t)(r + i) * width;
-                const int32_t *sum = sums + 64 * i;
-                for (int c = 0; c < 64; c++)
-                    out[c] = (float)(sum[c] - (INPUT_OFFSET ? offset[c] : 0)) * (own * scale[c]) + bias[c];
-            }
-        }
-    }
-}
-
-typedef struct {
-    const Linear *l;
-    const uint8_t *q;
-    const float *scales;
-    float *y;
-    int rows, from, to, width, part_size;
-} NAME(Product);
-
-static void NAME(product_part)(void *given, int part) {
-    const NAME(Product) *p = given;
-    int from = p->from + part * p->part_size;
-    int to = from + p->part_size < p->to ? from + p->part_size : p->to;
-    NAME(product)(p->l, p->q, p->scales, p->rows, from, to, p->y + part * p->part_size, p->width);
-}
-
-static void NAME(shared_product)(Scratch *s, const Linear *l, const uint8_t *q, const float *scales,
-                                 int rows, int from, int to, float *y, int width) {
-    if (!s->pool || (s->pool->alone > 0 && s->pool->alone--)) {
-        NAME(product)(l, q, scales, rows, from, to, y, width);
-        return;
-    }
-    int part_size = ((to - from) / (4 * (s->pool->count + 1)) + 63) & ~63;
-    NAME(Product) job = {l, q, scales, y, rows, from, to, width, part_size};
-    run_parallel(s->pool, NAME(product_part), &job, (to - from + part_size - 1) / part_size);
-}
-
-/* x has rows of `stride`, of which the first inputs count; y has rows of all outputs */
-static void NAME(linear)(Scratch *s, const Linear *l, const float *x, int stride, int rows, float *y) {
-    uint8_t *q = scratch_buffer(s, 0, (size_t)rows * l->inputs);
-    float *scales = scratch_buffer(s, 1, sizeof(float) * rows);
-    NAME(quantize)(x, stride, rows, l->inputs, q, scales);
-    NAME(shared_product)(s, l, q, scales, rows, 0, l->outputs, y, l->outputs);
-}
+#include "products.h"
 
 /* --- the rest of a layer --- */
 
@@ -552,7 +312,7 @@ static void NAME(project_unsure)(const Model *m, Scratch *s, const StepInput *st
         float best = found->log_probs[r * step->candidates] - running[r].most;
         if (NAME(exponential)(best) >= step->min_confidence * running[r].sum) continue;
         NAME(start_row)(m, step, r, running, found);
-        memmove(q + (size_t)count * K, q + (size_t)r * K, K);
+        memmove(q + count * ROW_BYTES(K), q + r * ROW_BYTES(K), ROW_BYTES(K));
         scales[count] = scales[r];
         which[count++] = r;
     }
@@ -564,7 +324,7 @@ static void NAME(project_unsure)(const Model *m, Scratch *s, const StepInput *st
 static void NAME(predict)(const Model *m, Scratch *s, const StepInput *step, const float *x, StepOutput *found) {
     const Linear *l = step->projection;
     const int R = step->predicted, C = step->candidates, K = l->inputs;
-    uint8_t *q = scratch_buffer(s, 0, (size_t)R * K);
+    uint8_t *q = NAME(input_buffer)(s, R, K);
     float *scales = scratch_buffer(s, 1, sizeof(float) * R);
     NAME(Softmax) *running = scratch_buffer(s, 11, sizeof(NAME(Softmax)) * R);
     NAME(quantize)(x, K, R, K, q, scales);
@@ -574,7 +334,7 @@ static void NAME(predict)(const Model *m, Scratch *s, const StepInput *step, con
         int sentence = step->hypotheses[r] / step->beams;
         for (next = r + 1; next < R && step->hypotheses[next] / step->beams == sentence;) next++;
         NAME(project)(m, s, step, &step->sentence_projections[sentence],
-                      step->sentence_projection_ids[sentence], q + (size_t)r * K, scales + r, next - r, r,
+                      step->sentence_projection_ids[sentence], q + r * ROW_BYTES(K), scales + r, next - r, r,
                       NULL, running, found);
     }
     if (step->sentence_projections && step->min_confidence > 0)
@@ -650,6 +410,4 @@ static void NAME(step)(const Model *m, Scratch *s, const StepInput *step, StepOu
 #undef CHUNK_OUTPUTS
 #undef LARGE_CHUNK
 #undef DISTANCE
-#undef UNROLL
-#undef TILE_ROWS
-#undef INPUT_OFFSET
+#undef ROW_BYTES

@@ -1,0 +1,301 @@
+/* Products of int8: inputs are rounded and multiplied with packed weights. Included by kernel.h.
+
+   An instruction set says how it stores inputs, what it adds to a vector of sums at a time, and how
+   many rows and vectors of outputs make a tile, whose sums are held in registers. Sums are whole
+   numbers, the same for every instruction set but for an offset. */
+
+#ifdef __clang__
+#define UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define UNROLL _Pragma("GCC unroll 8")
+#endif
+#define INLINE static inline __attribute__((always_inline))
+
+/* --- vectors --- */
+
+#if VECTOR_BITS == 512
+#define VECTOR __m512i
+#define LOAD(from) _mm512_loadu_si512(from)
+#define STORE(to, vector) _mm512_storeu_si512(to, vector)
+#define REPEAT(number) _mm512_set1_epi32(number)
+#define XOR(a, b) _mm512_xor_si512(a, b)
+#define ADD(a, b) _mm512_add_epi32(a, b)
+#define ADD_PAIRS(a, b) _mm512_madd_epi16(a, b)
+#define ADD_BYTE_PAIRS(a, b) _mm512_maddubs_epi16(a, b)
+#define ADD_BYTE_FOURS(sum, a, b) _mm512_dpbusd_epi32(sum, a, b)
+#elif VECTOR_BITS == 256
+#define VECTOR __m256i
+#define LOAD(from) _mm256_loadu_si256((const __m256i *)(from))
+#define STORE(to, vector) _mm256_storeu_si256((__m256i *)(to), vector)
+#define REPEAT(number) _mm256_set1_epi32(number)
+#define XOR(a, b) _mm256_xor_si256(a, b)
+#define ADD(a, b) _mm256_add_epi32(a, b)
+#define ADD_PAIRS(a, b) _mm256_madd_epi16(a, b)
+#define ADD_BYTE_PAIRS(a, b) _mm256_maddubs_epi16(a, b)
+#define ADD_BYTE_FOURS(sum, a, b) _mm256_dpbusd_avx_epi32(sum, a, b)
+#elif defined(NEON_DOTPROD)
+#define VECTOR int32x4_t
+#define LOAD(from) vreinterpretq_s32_s8(vld1q_s8(from))
+#define STORE(to, vector) vst1q_s32(to, vector)
+#define REPEAT(number) vdupq_n_s32(number)
+#define ADD_BYTE_FOURS(sum, a, b) vdotq_s32(sum, vreinterpretq_s8_s32(a), vreinterpretq_s8_s32(b))
+#endif
+
+/* --- inputs --- */
+
+#if defined(SIGN_MAGNITUDE)
+/* Sizes, then for each input a byte of ones if it is negative, and then the sum of the sizes of the
+   negative ones: their weights are multiplied inverted, bit by bit, and -w - 1 is one too little.
+   Sizes are at most 127, and the sum of two products with weights fits in 16 bits. */
+#define ROW_BYTES(inputs) (2 * (size_t)(inputs) + 4)
+#define INPUT_OFFSET 0
+#else
+#define ROW_BYTES(inputs) ((size_t)(inputs))
+#if defined(NEON_DOTPROD)
+#define INPUT_OFFSET 0
+#else
+#define INPUT_OFFSET 128 /* inputs are stored without a sign */
+#endif
+#endif
+
+INLINE int32_t NAME(four_bytes)(const uint8_t *from) {
+    int32_t four;
+    memcpy(&four, from, 4);
+    return four;
+}
+
+static uint8_t *NAME(input_buffer)(Scratch *s, int rows, int inputs) {
+    return scratch_buffer(s, 0, rows * ROW_BYTES(inputs));
+}
+
+static void NAME(quantize)(const float *x, int stride, int rows, int width, uint8_t *q, float *scales) {
+    for (int r = 0; r < rows; r++, x += stride, q += ROW_BYTES(width)) {
+        float most = 1e-12f;
+        for (int i = 0; i < width; i++) {
+            float size = fabsf(x[i]);
+            most = size > most ? size : most;
+        }
+        float inverse = 127.0f / most;
+        scales[r] = most / 127.0f;
+#ifdef SIGN_MAGNITUDE
+        int32_t negative = 0;
+        for (int i = 0; i < width; i++) {
+            int value = (int)(x[i] * inverse + 128.5f) - 128, sign = value < 0 ? -1 : 0;
+            int size = (value ^ sign) - sign;
+            q[i] = (uint8_t)size;
+            q[width + i] = (uint8_t)sign;
+            negative += size & sign;
+        }
+        memcpy(q + 2 * (size_t)width, &negative, 4);
+#else
+        for (int i = 0; i < width; i++) q[i] = (uint8_t)((int)(x[i] * inverse + 128.5f) - 128 + INPUT_OFFSET);
+#endif
+    }
+}
+
+/* --- tiles of vectors: the products of some rows with 64 outputs; how many is returned --- */
+
+#ifdef VECTOR
+#define LANES (int)(sizeof(VECTOR) / 4)
+#if VECTOR_BITS == 512
+#define VECTOR_ROWS 6
+#define TILE_VECTORS(rows) 4
+#elif defined(SIGN_MAGNITUDE)
+#define VECTOR_ROWS 3
+#define TILE_VECTORS(rows) ((rows) == 1 ? 8 : 4)
+#elif VECTOR_BITS == 256
+#define VECTOR_ROWS 6
+#define TILE_VECTORS(rows) ((rows) == 1 ? 8 : (rows) <= 3 ? 4 : 2)
+#else
+#define VECTOR_ROWS 4
+#define TILE_VECTORS(rows) ((rows) == 1 ? 8 : 4)
+#endif
+
+/* add the products of four inputs with the weights of a vector of outputs */
+INLINE VECTOR NAME(add_products)(VECTOR sum, VECTOR x, VECTOR signs, VECTOR weight) {
+    (void)signs;
+#ifdef SIGN_MAGNITUDE
+    return ADD(sum, ADD_PAIRS(ADD_BYTE_PAIRS(x, XOR(weight, signs)), REPEAT(0x00010001)));
+#else
+    return ADD_BYTE_FOURS(sum, x, weight);
+#endif
+}
+
+/* R rows and C vectors of outputs; without signs no input is negative */
+INLINE void NAME(tile)(const int R, const int C, const int with_signs, const uint8_t *a, int K,
+                       const int8_t *w, int32_t *out) {
+    const size_t row = ROW_BYTES(K);
+    VECTOR sum[VECTOR_ROWS][8];
+    UNROLL for (int r = 0; r < R; r++)
+        UNROLL for (int c = 0; c < C; c++)
+            sum[r][c] = REPEAT(with_signs ? NAME(four_bytes)(a + r * row + 2 * K) : 0);
+    for (int k = 0; k < K; k += 4, w += 256) {
+        VECTOR weight[8];
+        UNROLL for (int c = 0; c < C; c++) weight[c] = LOAD(w + 4 * LANES * c);
+        UNROLL for (int r = 0; r < R; r++) {
+            VECTOR x = REPEAT(NAME(four_bytes)(a + r * row + k));
+            VECTOR signs = REPEAT(with_signs ? NAME(four_bytes)(a + r * row + K + k) : 0);
+            UNROLL for (int c = 0; c < C; c++)
+                sum[r][c] = NAME(add_products)(sum[r][c], x, signs, weight[c]);
+        }
+    }
+    UNROLL for (int r = 0; r < R; r++)
+        UNROLL for (int c = 0; c < C; c++) STORE(out + 64 * r + LANES * c, sum[r][c]);
+}
+
+INLINE void NAME(row_tiles)(const int R, const uint8_t *a, int K, const int8_t *w, int32_t *out) {
+    const int C = TILE_VECTORS(R);
+    int with_signs = 0;
+#ifdef SIGN_MAGNITUDE
+    for (int r = 0; r < R; r++) with_signs |= NAME(four_bytes)(a + (r + 1) * ROW_BYTES(K) - 4) != 0;
+#endif
+    for (int c = 0; c < 64 / LANES; c += C)
+        if (with_signs) NAME(tile)(R, C, 1, a, K, w + 4 * LANES * c, out + LANES * c);
+        else NAME(tile)(R, C, 0, a, K, w + 4 * LANES * c, out + LANES * c);
+}
+
+#ifdef NEON_I8MM
+/* P pairs of rows and 16 outputs, 8 inputs at a time, and at the end perhaps 4 */
+INLINE void NAME(pair_tile)(const int P, const int R, const uint8_t *a, int K, const int8_t *w, int32_t *out) {
+    int32x4_t sum[2][8];
+    UNROLL for (int p = 0; p < P; p++)
+        UNROLL for (int c = 0; c < 8; c++) sum[p][c] = vdupq_n_s32(0);
+    for (int k = 0; k < K; k += 8, w += 512) {
+        const int several = K - k >= 8 ? 8 : 4;
+        int8x16_t x[2];
+        UNROLL for (int p = 0; p < P; p++) {
+            int64_t eight[2] = {0, 0};
+            memcpy(&eight[0], a + (size_t)(2 * p) * K + k, several);
+            memcpy(&eight[1], a + (size_t)(2 * p + 1 < R ? 2 * p + 1 : 2 * p) * K + k, several);
+            x[p] = vreinterpretq_s8_s64(vld1q_s64(eight));
+        }
+        UNROLL for (int c = 0; c < 4; c++) {
+            int32x4_t first = vreinterpretq_s32_s8(vld1q_s8(w + 16 * c));
+            int32x4_t second = several == 8 ? vreinterpretq_s32_s8(vld1q_s8(w + 256 + 16 * c)) : vdupq_n_s32(0);
+            int8x16_t low = vreinterpretq_s8_s32(vzip1q_s32(first, second));
+            int8x16_t high = vreinterpretq_s8_s32(vzip2q_s32(first, second));
+            UNROLL for (int p = 0; p < P; p++) {
+                sum[p][2 * c] = vmmlaq_s32(sum[p][2 * c], x[p], low);
+                sum[p][2 * c + 1] = vmmlaq_s32(sum[p][2 * c + 1], x[p], high);
+            }
+        }
+    }
+    UNROLL for (int p = 0; p < P; p++)
+        UNROLL for (int c = 0; c < 8; c++) {
+            vst1_s32(out + 64 * (2 * p) + 2 * c, vget_low_s32(sum[p][c]));
+            if (2 * p + 1 < R) vst1_s32(out + 64 * (2 * p + 1) + 2 * c, vget_high_s32(sum[p][c]));
+        }
+}
+
+static int NAME(vector_tiles)(int rows, const uint8_t *a, int K, const int8_t *w, int32_t *out) {
+    const int R = rows < VECTOR_ROWS ? rows : VECTOR_ROWS;
+    if (R == 1) NAME(row_tiles)(1, a, K, w, out);
+    else for (int c = 0; c < 4; c++)
+        if (R == 2) NAME(pair_tile)(1, 2, a, K, w + 64 * c, out + 16 * c);
+        else if (R == 3) NAME(pair_tile)(2, 3, a, K, w + 64 * c, out + 16 * c);
+        else NAME(pair_tile)(2, 4, a, K, w + 64 * c, out + 16 * c);
+    return R;
+}
+#else
+static int NAME(vector_tiles)(int rows, const uint8_t *a, int K, const int8_t *w, int32_t *out) {
+    switch (rows) {
+    case 1: NAME(row_tiles)(1, a, K, w, out); return 1;
+    case 2: NAME(row_tiles)(2, a, K, w, out); return 2;
+#if VECTOR_ROWS > 3
+    case 3: NAME(row_tiles)(3, a, K, w, out); return 3;
+#endif
+#if VECTOR_ROWS > 4
+    case 4: NAME(row_tiles)(4, a, K, w, out); return 4;
+    case 5: NAME(row_tiles)(5, a, K, w, out); return 5;
+#endif
+    default: NAME(row_tiles)(VECTOR_ROWS, a, K, w, out); return VECTOR_ROWS;
+    }
+}
+#endif
+#else
+#define VECTOR_ROWS 1
+static int NAME(vector_tiles)(int rows, const uint8_t *a, int K, const int8_t *w, int32_t *out) {
+    (void)rows;
+    for (int c = 0; c < 64; c++) out[c] = 0;
+    for (int k = 0; k < K; k += 4, w += 256)
+        for (int c = 0; c < 64; c++)
+            out[c] += a[k] * w[4 * c] + a[k + 1] * w[4 * c + 1] + a[k + 2] * w[4 * c + 2] +
+                      a[k + 3] * w[4 * c + 3];
+    return 1;
+}
+#endif
+
+/* --- products --- */
+
+/* y = x W^T + b for the outputs from `from` to `to`, multiples of 64; y has rows of `width` */
+static void NAME(product)(const Linear *l, const uint8_t *q, const float *scales, int rows,
+                          int from, int to, float *y, int width) {
+    const int K = l->inputs;
+    int32_t sums[VECTOR_ROWS * 64] __attribute__((aligned(64)));
+    for (int n = from; n < to; n += 64, y += 64) {
+        const int8_t *w = l->weight + (size_t)n * K;
+        const float *scale = l->scale + n, *bias = l->bias + n;
+        const int32_t *offset = l->offset + n;
+        for (int r = 0, done; r < rows; r += done) {
+            const uint8_t *a = q + r * ROW_BYTES(K);
+            done = NAME(vector_tiles)(rows - r, a, K, w, sums);
+            for (int i = 0; i < done; i++) {
+                float own = scales[r + i];
+                float *out = y + (size_t)(r + i) * width;
+                const int32_t *sum = sums + 64 * i;
+                for (int c = 0; c < 64; c++)
+                    out[c] = (float)(sum[c] - (INPUT_OFFSET ? offset[c] : 0)) * (own * scale[c]) + bias[c];
+            }
+        }
+    }
+}
+
+typedef struct {
+    const Linear *l;
+    const uint8_t *q;
+    const float *scales;
+    float *y;
+    int rows, from, to, width, part_size;
+} NAME(Product);
+
+static void NAME(product_part)(void *given, int part) {
+    const NAME(Product) *p = given;
+    int from = p->from + part * p->part_size;
+    int to = from + p->part_size < p->to ? from + p->part_size : p->to;
+    NAME(product)(p->l, p->q, p->scales, p->rows, from, to, p->y + part * p->part_size, p->width);
+}
+
+static void NAME(shared_product)(Scratch *s, const Linear *l, const uint8_t *q, const float *scales,
+                                 int rows, int from, int to, float *y, int width) {
+    if (!s->pool || (s->pool->alone > 0 && s->pool->alone--)) {
+        NAME(product)(l, q, scales, rows, from, to, y, width);
+        return;
+    }
+    int part_size = ((to - from) / (4 * (s->pool->count + 1)) + 63) & ~63;
+    NAME(Product) job = {l, q, scales, y, rows, from, to, width, part_size};
+    run_parallel(s->pool, NAME(product_part), &job, (to - from + part_size - 1) / part_size);
+}
+
+/* x has rows of `stride`, of which the first inputs count; y has rows of all outputs */
+static void NAME(linear)(Scratch *s, const Linear *l, const float *x, int stride, int rows, float *y) {
+    uint8_t *q = NAME(input_buffer)(s, rows, l->inputs);
+    float *scales = scratch_buffer(s, 1, sizeof(float) * rows);
+    NAME(quantize)(x, stride, rows, l->inputs, q, scales);
+    NAME(shared_product)(s, l, q, scales, rows, 0, l->outputs, y, l->outputs);
+}
+
+#undef UNROLL
+#undef INLINE
+#undef VECTOR
+#undef LOAD
+#undef STORE
+#undef REPEAT
+#undef XOR
+#undef ADD
+#undef ADD_PAIRS
+#undef ADD_BYTE_PAIRS
+#undef ADD_BYTE_FOURS
+#undef INPUT_OFFSET
+#undef LANES
+#undef VECTOR_ROWS
+#undef TILE_VECTORS
