@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -37,6 +38,28 @@ def test_products_are_the_same_whole_numbers(machine: str, tmp_path: Path) -> No
     names = [line.split(":")[0] for line in done.stdout.splitlines()]
     assert names[0] == "plain"
     assert machine != "ARM" or names == ["plain", "neon_dotprod", "neon_i8mm"]
+
+
+@needs_kernel
+def test_every_instruction_set_has_a_description() -> None:
+    library = kernel_library.load_kernel()
+    number = 0
+    while (name := library.dragoman_instruction_set(number)) is not None:
+        assert name.decode() in kernel_library.DESCRIPTIONS
+        number += 1
+    assert number > 1 or platform.machine() not in ("x86_64", "aarch64", "arm64")
+
+
+def test_a_kernel_that_cannot_be_loaded_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "_kernel.so"
+    file.write_bytes(b"")
+    monkeypatch.setattr(kernel_library, "_find_library", lambda: file)
+    library, reason = kernel_library._load.__wrapped__()
+    assert library is None
+    assert "file too short" in reason
+    assert str(file) in reason
 
 
 @needs_kernel

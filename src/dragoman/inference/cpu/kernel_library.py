@@ -144,8 +144,8 @@ def _load() -> tuple[Any, str]:
     try:
         library = ctypes.CDLL(str(file))
         version = library.dragoman_interface_version()
-    except OSError:
-        return None, f"the compiled kernel cannot be loaded on this machine ({file.name})"
+    except OSError as error:
+        return None, f"the compiled kernel cannot be loaded on this machine ({error})"
     except AttributeError:
         version = None
     if version != INTERFACE_VERSION:
