@@ -9,7 +9,11 @@
 #include <string.h>
 
 #if defined(__x86_64__)
+#include <cpuid.h>
 #include <immintrin.h>
+#if __has_include(<avxvnniintrin.h>)
+#define AVX_VNNI /* the compiler knows it */
+#endif
 #elif defined(__aarch64__)
 #include <arm_neon.h>
 #if defined(__linux__)
@@ -46,6 +50,16 @@ BEGIN_TARGET("avx2,fma")
 #undef VECTOR_BITS
 #undef NAME
 END_TARGET
+
+#ifdef AVX_VNNI
+BEGIN_TARGET("avx2,fma,avxvnni")
+#define NAME(x) x##_avx_vnni
+#define VECTOR_BITS 256
+#include "kernel.h"
+#undef VECTOR_BITS
+#undef NAME
+END_TARGET
+#endif
 
 BEGIN_TARGET("avx2,fma,avx512f,avx512bw,avx512vl,avx512dq,avx512vnni")
 #define NAME(x) x##_avx512_vnni
@@ -100,6 +114,14 @@ static int has_avx512(void) {
 }
 
 static int has_avx512_vnni(void) { return has_avx512() && __builtin_cpu_supports("avx512vnni"); }
+
+#ifdef AVX_VNNI
+static int has_avx_vnni(void) {
+    unsigned most, a, b, c, d;
+    return has_avx2() && __get_cpuid_count(7, 0, &most, &b, &c, &d) && most >= 1 &&
+           __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a >> 4 & 1);
+}
+#endif
 #endif
 
 #if defined(__aarch64__)
@@ -121,8 +143,13 @@ static int has_neon_i8mm(void) { return 0; }
 #endif
 
 /* the slowest first */
+#ifdef AVX_VNNI
+#define SETS_WITH_AVX_VNNI(X) X(avx_vnni)
+#else
+#define SETS_WITH_AVX_VNNI(X)
+#endif
 #if defined(__x86_64__)
-#define INSTRUCTION_SETS(X) X(plain) X(avx2) X(avx512_vnni)
+#define INSTRUCTION_SETS(X) X(plain) X(avx2) SETS_WITH_AVX_VNNI(X) X(avx512_vnni)
 #elif defined(__aarch64__)
 #define INSTRUCTION_SETS(X) X(plain) X(neon_dotprod) X(neon_i8mm)
 #else
