@@ -61,6 +61,16 @@ BEGIN_TARGET("avx2,fma,avxvnni")
 END_TARGET
 #endif
 
+BEGIN_TARGET("avx2,fma,avx512f,avx512bw,avx512vl,avx512dq")
+#define NAME(x) x##_avx512
+#define VECTOR_BITS 512
+#define SIGN_MAGNITUDE
+#include "kernel.h"
+#undef SIGN_MAGNITUDE
+#undef VECTOR_BITS
+#undef NAME
+END_TARGET
+
 BEGIN_TARGET("avx2,fma,avx512f,avx512bw,avx512vl,avx512dq,avx512vnni")
 #define NAME(x) x##_avx512_vnni
 #define VECTOR_BITS 512
@@ -149,7 +159,7 @@ static int has_neon_i8mm(void) { return 0; }
 #define SETS_WITH_AVX_VNNI(X)
 #endif
 #if defined(__x86_64__)
-#define INSTRUCTION_SETS(X) X(plain) X(avx2) SETS_WITH_AVX_VNNI(X) X(avx512_vnni)
+#define INSTRUCTION_SETS(X) X(plain) X(avx2) X(avx512) SETS_WITH_AVX_VNNI(X) X(avx512_vnni)
 #elif defined(__aarch64__)
 #define INSTRUCTION_SETS(X) X(plain) X(neon_dotprod) X(neon_i8mm)
 #else

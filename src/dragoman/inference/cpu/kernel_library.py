@@ -24,6 +24,7 @@ from dragoman.text.special_tokens import EOS, FIRST_PIECE
 DESCRIPTIONS: Final = {
     "plain": "any machine",
     "avx2": "AVX2",
+    "avx512": "AVX-512",
     "avx_vnni": "AVX-VNNI",
     "avx512_vnni": "AVX-512 with VNNI",
     "neon_dotprod": "NEON with dot products",
