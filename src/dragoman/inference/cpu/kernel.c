@@ -14,6 +14,11 @@
 #if __has_include(<avxvnniintrin.h>)
 #define AVX_VNNI /* the compiler knows it */
 #endif
+#if __has_include(<amxint8intrin.h>) && defined(__linux__)
+#define AMX
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 #elif defined(__aarch64__)
 #include <arm_neon.h>
 #if defined(__linux__)
@@ -78,6 +83,18 @@ BEGIN_TARGET("avx2,fma,avx512f,avx512bw,avx512vl,avx512dq,avx512vnni")
 #undef VECTOR_BITS
 #undef NAME
 END_TARGET
+
+#ifdef AMX
+BEGIN_TARGET("avx2,fma,avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,amx-tile,amx-int8")
+#define NAME(x) x##_amx
+#define VECTOR_BITS 512
+#define MATRIX_TILES
+#include "kernel.h"
+#undef MATRIX_TILES
+#undef VECTOR_BITS
+#undef NAME
+END_TARGET
+#endif
 #endif
 
 #if defined(__aarch64__)
@@ -132,6 +149,16 @@ static int has_avx_vnni(void) {
            __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a >> 4 & 1);
 }
 #endif
+
+#ifdef AMX
+/* Linux keeps the tiles of a process only if it has asked for that. */
+static int has_amx(void) {
+    unsigned a, b, c, d;
+    const long ask = 0x1023, tile_data = 18; /* ARCH_REQ_XCOMP_PERM, XFEATURE_XTILE_DATA */
+    return has_avx512_vnni() && __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d >> 24 & 1) && (d >> 25 & 1) &&
+           syscall(SYS_arch_prctl, ask, tile_data) == 0;
+}
+#endif
 #endif
 
 #if defined(__aarch64__)
@@ -158,8 +185,13 @@ static int has_neon_i8mm(void) { return 0; }
 #else
 #define SETS_WITH_AVX_VNNI(X)
 #endif
+#ifdef AMX
+#define SETS_WITH_AMX(X) X(amx)
+#else
+#define SETS_WITH_AMX(X)
+#endif
 #if defined(__x86_64__)
-#define INSTRUCTION_SETS(X) X(plain) X(avx2) X(avx512) SETS_WITH_AVX_VNNI(X) X(avx512_vnni)
+#define INSTRUCTION_SETS(X) X(plain) X(avx2) X(avx512) SETS_WITH_AVX_VNNI(X) X(avx512_vnni) SETS_WITH_AMX(X)
 #elif defined(__aarch64__)
 #define INSTRUCTION_SETS(X) X(plain) X(neon_dotprod) X(neon_i8mm)
 #else

@@ -27,6 +27,7 @@ DESCRIPTIONS: Final = {
     "avx512": "AVX-512",
     "avx_vnni": "AVX-VNNI",
     "avx512_vnni": "AVX-512 with VNNI",
+    "amx": "AMX",
     "neon_dotprod": "NEON with dot products",
     "neon_i8mm": "NEON with int8 matrices",
 }

@@ -64,8 +64,14 @@ INLINE int32_t NAME(four_bytes)(const uint8_t *from) {
     return four;
 }
 
+#ifdef MATRIX_TILES
+#define SPARE_ROWS 15 /* that are read after the last, and their sums ignored */
+#else
+#define SPARE_ROWS 0
+#endif
+
 static uint8_t *NAME(input_buffer)(Scratch *s, int rows, int inputs) {
-    return scratch_buffer(s, 0, rows * ROW_BYTES(inputs));
+    return scratch_buffer(s, 0, (rows + SPARE_ROWS) * ROW_BYTES(inputs));
 }
 
 static void NAME(quantize)(const float *x, int stride, int rows, int width, uint8_t *q, float *scales) {
@@ -225,19 +231,107 @@ static int NAME(vector_tiles)(int rows, const uint8_t *a, int K, const int8_t *w
 }
 #endif
 
+/* --- tiles of matrices: the same for more rows at a time --- */
+
+#ifdef MATRIX_TILES
+#define TILE_ROWS 32
+#ifndef MATRIX_ROWS
+#define MATRIX_ROWS 4 /* with fewer, vectors are faster */
+#endif
+
+/* The processor has eight tiles of 16 rows of 64 bytes: 16 rows with 64 inputs each, or of 16 outputs
+   64 weights, four by four, as they are packed, or the sums of 16 rows and 16 outputs. */
+static void NAME(begin_matrices)(void) {
+    static const struct {
+        uint8_t palette, start_row, reserved[14];
+        uint16_t row_bytes[16];
+        uint8_t rows[16];
+    } tiles = {1, 0, {0}, {64, 64, 64, 64, 64, 64, 64, 64}, {16, 16, 16, 16, 16, 16, 16, 16}};
+    __asm__ volatile("" ::: "memory"); /* GCC does not know that tiles are loaded from memory */
+    _tile_loadconfig(&tiles);
+}
+
+static void NAME(end_matrices)(void) { _tile_release(); }
+
+/* 16 rows, and 64 outputs */
+static void NAME(matrix_row)(const uint8_t *a, int K, const int8_t *w, int32_t *out) {
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+    _tile_zero(3);
+    for (int k = 0; k < K; k += 64, w += 64 * 64) {
+        _tile_loadd(4, a + k, K);
+        _tile_loadd(5, w, 256);
+        _tile_dpbusd(0, 4, 5);
+        _tile_loadd(6, w + 64, 256);
+        _tile_dpbusd(1, 4, 6);
+        _tile_loadd(7, w + 128, 256);
+        _tile_dpbusd(2, 4, 7);
+        _tile_loadd(5, w + 192, 256);
+        _tile_dpbusd(3, 4, 5);
+    }
+    _tile_stored(0, out, 256);
+    _tile_stored(1, out + 16, 256);
+    _tile_stored(2, out + 32, 256);
+    _tile_stored(3, out + 48, 256);
+}
+
+/* 32 rows, and 32 outputs */
+static void NAME(matrix_square)(const uint8_t *a, int K, const int8_t *w, int32_t *out) {
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+    _tile_zero(3);
+    for (int k = 0; k < K; k += 64, w += 64 * 64) {
+        _tile_loadd(4, a + k, K);
+        _tile_loadd(6, w, 256);
+        _tile_dpbusd(0, 4, 6);
+        _tile_loadd(7, w + 64, 256);
+        _tile_dpbusd(1, 4, 7);
+        _tile_loadd(5, a + 16 * (size_t)K + k, K);
+        _tile_dpbusd(2, 5, 6);
+        _tile_dpbusd(3, 5, 7);
+    }
+    _tile_stored(0, out, 256);
+    _tile_stored(1, out + 16, 256);
+    _tile_stored(2, out + 16 * 64, 256);
+    _tile_stored(3, out + 16 * 64 + 16, 256);
+}
+
+static int NAME(matrix_tiles)(int rows, const uint8_t *a, int K, const int8_t *w, int32_t *out) {
+    if (rows <= 16) {
+        NAME(matrix_row)(a, K, w, out);
+        return rows;
+    }
+    NAME(matrix_square)(a, K, w, out);
+    NAME(matrix_square)(a, K, w + 128, out + 32);
+    return rows < TILE_ROWS ? rows : TILE_ROWS;
+}
+#else
+#define TILE_ROWS VECTOR_ROWS
+#endif
+
 /* --- products --- */
 
 /* y = x W^T + b for the outputs from `from` to `to`, multiples of 64; y has rows of `width` */
 static void NAME(product)(const Linear *l, const uint8_t *q, const float *scales, int rows,
                           int from, int to, float *y, int width) {
     const int K = l->inputs;
-    int32_t sums[VECTOR_ROWS * 64] __attribute__((aligned(64)));
+    int32_t sums[TILE_ROWS * 64] __attribute__((aligned(64)));
+#ifdef MATRIX_TILES
+    const int by_matrices = rows >= MATRIX_ROWS && K % 64 == 0;
+    if (by_matrices) NAME(begin_matrices)();
+#endif
     for (int n = from; n < to; n += 64, y += 64) {
         const int8_t *w = l->weight + (size_t)n * K;
         const float *scale = l->scale + n, *bias = l->bias + n;
         const int32_t *offset = l->offset + n;
         for (int r = 0, done; r < rows; r += done) {
             const uint8_t *a = q + r * ROW_BYTES(K);
+#ifdef MATRIX_TILES
+            if (by_matrices && rows - r >= MATRIX_ROWS) done = NAME(matrix_tiles)(rows - r, a, K, w, sums);
+            else
+#endif
             done = NAME(vector_tiles)(rows - r, a, K, w, sums);
             for (int i = 0; i < done; i++) {
                 float own = scales[r + i];
@@ -248,6 +342,9 @@ static void NAME(product)(const Linear *l, const uint8_t *q, const float *scales
             }
         }
     }
+#ifdef MATRIX_TILES
+    if (by_matrices) NAME(end_matrices)();
+#endif
 }
 
 typedef struct {
@@ -297,5 +394,7 @@ static void NAME(linear)(Scratch *s, const Linear *l, const float *x, int stride
 #undef ADD_BYTE_FOURS
 #undef INPUT_OFFSET
 #undef LANES
+#undef TILE_ROWS
 #undef VECTOR_ROWS
+#undef SPARE_ROWS
 #undef TILE_VECTORS
