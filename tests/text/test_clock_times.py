@@ -27,6 +27,7 @@ from dragoman.text.clock_times import ClockTime, find_clock_times, may_be_late
         ("3 in the afternoon", "en", [15 * 60]),
         ("17 h 30", "fr", [17 * 60 + 30]),
         ("17h05", "fr", [17 * 60 + 5]),
+        ("5 heures 30 du soir", "fr", [17 * 60 + 30]),
         ("오후 5시 30분에", "ko", [17 * 60 + 30]),
         ("오후 5:30", "ko", [17 * 60 + 30]),
         ("오전 12시", "ko", [0]),

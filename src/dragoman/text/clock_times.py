@@ -47,13 +47,13 @@ _TIME: Final = rf"""
     (?P<hour>\d{{1,2}})
     (?: \ ?(?P<clock>[시時时点點])(?!간|間|间)
         (?:\ ?(?:(?P<asian>\d{{1,2}})\ ?[분分]|(?P<half>반|半)))?
-      | \ ?h\ ?(?P<french>\d{{2}})(?!\d)
+      | \ ?(?:h|heures?)\ ?(?P<french>\d{{2}})(?!\d)(?:\ (?P<then>WORDS)\b)?
       | (?:(?P<mark>[:.])(?P<minute>\d{{2}})(?!\d|[:.,]\d))?
         (?: \ ?(?P<meridiem>MERIDIEM)\b(?:\.(?!\s*$))?
-          | \ ?(?P<named>Uhr|uhr|o['’]clock|h\b)
+          | \ ?(?P<named>Uhr|uhr|o['’]clock|h\b|heures?\b)
         )?
-        (?:\ (?P<after>{"|".join(map(re.escape, _WORDS_AFTER))})\b)?
-    )"""
+        (?:\ (?P<after>WORDS)\b)?
+    )""".replace("WORDS", "|".join(map(re.escape, _WORDS_AFTER)))
 _MERIDIEM: Final = r"[ap]\.?\ ?m|[AP]\.?\ ?M"
 _PATTERN: Final = re.compile(_TIME.replace("MERIDIEM", _MERIDIEM), re.VERBOSE)
 _GERMAN: Final = re.compile(_TIME.replace("MERIDIEM", f"(?!am){_MERIDIEM}"), re.VERBOSE)
@@ -163,7 +163,8 @@ def may_be_late(text: str, code: str | None) -> bool:
 
 
 def _read(match: re.Match[str]) -> ClockTime | None:
-    meridiem, after, before = match["meridiem"], match["after"], match["before"]
+    meridiem, before = match["meridiem"], match["before"]
+    after = match["after"] or match["then"]
     half = _WORDS_BEFORE.get(before, "") or _WORDS_AFTER.get(after, "")
     if meridiem:
         half = "am" if meridiem[0] in "aA" else "pm"

@@ -84,6 +84,22 @@ RIGHT = [
     ("en-ru", "at 5:30 p.m.", "в 5:30 вечера"),
     ("en-fr", "for 5 hours", "pendant 5 h"),
     ("en-de", "Seat 5 by the door", "Platz 5 am Eingang"),
+    ("fr-en", "pendant 1h30", "for 1.5 hours"),
+    ("en-fr", "for 1.5 hours", "pendant 1h30"),
+    ("en-de", "at 02:30 UTC", "um 0230 UTC"),
+    ("en-de", "5.5 kg of rice, 3 km from here", "5,5 Kilo Reis, 3 km von hier"),
+    ("en-de", "a 5.5 kg bag", "ein 5,5-kg-Beutel"),
+    ("en-de", "16 MB and 3.2 GHz", "16 MB und 3,2 GHz"),
+    ("en-fr", "16 MB", "16 Mo"),
+    ("en-ko", "5.5 kg of rice", "쌀 5.5킬로그램"),
+    ("en-ko", "at 100 km/h", "시속 100km로"),
+    ("ko-de", "시속 100km로", "mit 100 km/h"),
+    ("en-de", "at 100 km/h", "mit 100 Kilometern pro Stunde"),
+    ("en-de", "25 °C", "25°C"),
+    ("en-de", "25 °C", "25 Grad"),
+    ("en-de", "5 m people", "5 Millionen Menschen"),
+    ("en-de", "30 fps", "30 B/s"),
+    ("en-ru", "5 kg", "5 кг"),
     ("en-de", "12 to 16 thousand people", "12 bis 16 Tausend Menschen"),
     ("en-de", "12 to 16 thousand people", "12.000 bis 16.000 Menschen"),
     ("en-de", "between 2 and 3 million", "zwischen 2 und 3 Mio."),
@@ -114,7 +130,9 @@ def test_what_is_right_is_left_as_it_is(pair: str, source: str, target: str) -> 
         ("en-de", "The price is $1,499.00.", "Es kostet 1,499.00 $.", "Es kostet 1.499,00 $."),
         ("de-en", "1,5-mal so schnell", "1,5 times as fast", "1.5 times as fast"),
         ("fr-en", "1 499,00 en tout", "1 499,00 in all", "1,499.00 in all"),
-        ("en-de", "It was −29.7 °C", "Es war −29.7", "Es war −29,7°"),
+        ("en-de", "It was −29.7 °C", "Es war −29.7", "Es war −29,7 °C"),
+        ("en-de", "It was 29.7°", "Es war 29.7", "Es war 29,7°"),
+        ("en-de", "a 3.2 GHz processor", "ein 3.2 GHz Prozessor", "ein 3,2 GHz Prozessor"),
         ("en-de", "It costs $3.50", "Es kostet 3.50 $", "Es kostet 3,50 $"),
         ("en-de", "It is −5.2 °C", "Es sind 5,2 °C", "Es sind −5,2 °C"),
         ("en-de", "5% more", "5 mehr", "5\u00a0% mehr"),
@@ -143,6 +161,12 @@ def test_spellings_and_signs_are_the_target_languages(
         ("en-de", "1.5 million people", "1.5 Menschen", "1.500.000 Menschen"),
         ("en-de", "It is 5:30 p.m. now", "Es ist jetzt 5:30 Uhr", "Es ist jetzt 17:30 Uhr"),
         ("en-de", "at 12:15 a.m.", "um 12:15 Uhr", "um 0:15 Uhr"),
+        ("en-de", "16 MB of it", "16 GB davon", "16 MB davon"),
+        ("en-de", "at 100 km/h", "mit 100 km", "mit 100 km/h"),
+        ("en-de", "250 g of the program", "250 des Programms", "250 g des Programms"),
+        ("en-de", "at 25°C", "bei 25 °F", "bei 25°C"),
+        ("ko-en", "시속 100km로", "at 100 km", "at 100 km/h"),
+        ("en-ko", "25 °C today", "오늘 25", "오늘 25 °C"),
         ("en-de", "at 12:15 p.m.", "um 0.15 Uhr", "um 12:15 Uhr"),
         ("en-de", "at 5 p.m.", "um 5 Uhr morgens", "um 17 Uhr"),
         ("de-en", "um 17:30 Uhr.", "at 5:30 a.m.", "at 5:30 p.m."),
@@ -168,6 +192,12 @@ def test_a_scale_that_is_gone_is_written_out_for_both_ends_of_a_range() -> None:
     assert report.repaired == ["12", "16 thousand"]
     report = check_numbers("in 2012 and 16 million", "2012 und 16", ("en", "de"))
     assert apply_edits("2012 und 16", report.edits) == "2012 und 16.000.000"
+
+
+def test_units_that_changed_places_change_back() -> None:
+    report = check_numbers("5 kg and 3 km", "5 km und 3 kg", ("en", "de"))
+    assert apply_edits("5 km und 3 kg", report.edits) == "5 kg und 3 km"
+    assert report.repaired == ["5 kg", "3 km"]
 
 
 def test_both_ends_of_a_range_of_hours_are_of_the_same_half_of_the_day() -> None:

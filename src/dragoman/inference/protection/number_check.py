@@ -4,7 +4,7 @@ The model translates numbers as they are. Afterwards each number of the source i
 translation: the same value in any spelling of the target language, in words, or with another scale
 (1.5 million, 150만). What is there in the source's spelling is written in the target's; what is
 missing takes the place of a number that came from nowhere, if that looks like it. How numbers are
-found and written stands in `numbers_in_text`.
+found and written stands in `numbers_in_text`, what must stand beside them in `unit_check`.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from dragoman.inference.protection.numbers_in_text import (
     localize_number,
 )
 from dragoman.inference.protection.text_edits import Edit
+from dragoman.inference.protection.unit_check import check_units, is_measured
 from dragoman.text.clock_times import HALF_DAY, ClockTime, may_be_late
 from dragoman.text.languages import primary_code
 from dragoman.text.numbers import (
@@ -40,22 +41,6 @@ _MONTHS: Final = {
     "de": "jan feb mär apr mai jun jul aug sep okt nov dez",
     "fr": "janv févr mars avr mai juin juil août sept oct nov déc",
 }
-_SIGNS: Final = "-−–"
-_MINUS_WORDS: Final = re.compile(
-    r"minus|below|under|negativ|unter|moins|menos|영하|마이너스|マイナス|零下|负|負", re.IGNORECASE
-)
-_CURRENCIES: Final = "$€£¥₩"
-_SIGN_WORDS: Final = {
-    "$": r"\$|dollar|usd|달러|ドル|美元|dólar",
-    "€": r"€|euro|eur|유로|ユーロ|欧元",
-    "£": r"£|pound|gbp|pfund|livre|sterling|파운드|ポンド|英镑",
-    "¥": r"[¥￥]|yen|jpy|yuan|cny|rmb|엔|円|위안|元",
-    "₩": r"₩|won|krw|원|ウォン|韩元",
-    "%": r"%|percent|per cent|prozent|pour[ -]?cent|pct|procent|por ciento|per cento"
-    r"|퍼센트|프로|パーセント|百分之",
-    "°": r"[°º]|degree|grad|degré|도|度",
-}
-_SIGN_PATTERNS: Final = {sign: re.compile(p, re.IGNORECASE) for sign, p in _SIGN_WORDS.items()}
 _CLOCK_WORDS: Final = re.compile(
     r"\bhalf|\bquarter|\bhalb|viertel|\bdemie|\bquart|o'clock|\bnoon|midnight|mittag|\bmitternacht"
     r"|\bmidi|minuit|반|정오|자정",
@@ -64,11 +49,8 @@ _CLOCK_WORDS: Final = re.compile(
 _DECADE: Final = re.compile(r"(?:er|ers|s|'s|年代|년대)(?![^\W_])")
 _DECADE_BEFORE: Final = re.compile(r"(?:années|anni|años|anos)\s$")
 _MONTH: Final = re.compile(r"\s?[월月]")
-_HOUR_ALONE: Final = re.compile(r"(\d{1,2})(?:\.(\d{2}))?")
-"""A number may be a time though nothing says so: "at 5"."""
-_UNIT: Final = re.compile(
-    r"\s?(?:[%‰€$£¥₩°]|EUR|USD|GBP|Euro|Dollar|k?g\b|[cmk]?m\b|[km]m²|m[²³2]|l\b|Milli|Mio|Mrd|Tsd|million|billion)"
-)
+_HOUR_ALONE: Final = re.compile(r"(\d{1,2})(?:\.?(\d{2}))?")
+"""A number may be a time though nothing says so: at 5, at 2.30, at 0230."""
 _LIKE_ENOUGH: Final = 0.5
 """Numbers whose digits are this much alike may be one that was changed into the other."""
 _MUCH_ALIKE: Final = 0.8
@@ -79,7 +61,6 @@ _LONGEST_SHORTENED: Final = 3
 _ROMAN_DIGITS: Final = ("", "I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX")
 _RUN: Final = re.compile(r"(?<!\d)(?<!\d[.,])\d++(?:[.,]\d++)*+(?:[/:^–-]\d++(?:[.,]\d++)*+)++")
 """Numbers that are written together."""
-_UNIT_BEFORE: Final = re.compile(r"(?:[€$£¥₩]|EUR|USD|GBP)\s?$")
 
 
 @dataclass(slots=True)
@@ -126,17 +107,6 @@ def _with_neighbours(lost: Sequence[NumberToken], text: str) -> list[NumberToken
     return list(found.values())
 
 
-def says_sign(sign: str, text: str) -> bool:
-    """Return whether a currency, percent or degree sign is in a text, or a word for it."""
-    return _SIGN_PATTERNS[sign].search(text) is not None
-
-
-def _has_unit(text: str, token: NumberToken) -> bool:
-    """Return whether a unit or a currency stands beside a number."""
-    before = text[max(0, token.start - 5) : token.start]
-    return _UNIT.match(text, token.end) is not None or _UNIT_BEFORE.search(before) is not None
-
-
 def _sorted_parts(token: NumberToken) -> tuple[int, ...]:
     """Return the numbers of a date or a time in a common order; years may have two digits."""
     return tuple(sorted(part % 100 for part in token.parts))
@@ -170,9 +140,7 @@ class _Comparison:
             n for n, name in enumerate(names, 1) if re.search(rf"\b{name}", self._lowered)
         }
         self._romans = set(re.findall(r"\b[IVX]+\b", target))
-        self._says_minus = _MINUS_WORDS.search(target) is not None
         self._says_clock = _CLOCK_WORDS.search(target) is not None
-        self._signs = {sign for sign in _SIGN_PATTERNS if says_sign(sign, target)}
 
     def _make_index(self) -> dict[tuple[str, object], list[int]]:
         """Return where numbers of the translation are by what each way of matching looks for.
@@ -194,7 +162,8 @@ class _Comparison:
             elif not token.parts and (hour := _HOUR_ALONE.fullmatch(token.text)):
                 time = ClockTime(0, 0, int(hour[1]), int(hour[2] or 0))
                 keys += [("alone", m) for m in time.moments(both=self._may_be_late)]
-                keys += [("dial alone", m % HALF_DAY) for m in time.moments(both=False)]
+                if len(token.text) < 4 or "." in token.text:
+                    keys += [("dial alone", m % HALF_DAY) for m in time.moments(both=False)]
             if token.parts:
                 keys.append(("parts", _sorted_parts(token)))
             if _DECADE.match(self.target, token.end):
@@ -242,8 +211,10 @@ class _Comparison:
             if number not in self.reworded and not self._write_lost_scale(token, other):
                 self._write_as_target(token, other)
         self._replace_strangers()
-        for number, place in self.matched.items():
-            self._check_signs(self.wanted[number], self.there[place])
+        pairs = [(self.wanted[number], self.there[place]) for number, place in self.matched.items()]
+        beside = check_units(self.source, self.target, self.languages[1], pairs)
+        self.result.edits += beside.edits
+        self.result.repaired += beside.repaired
         return self.result
 
     def _match(self, number: int, place: int, *, written: bool = True) -> None:
@@ -334,9 +305,11 @@ class _Comparison:
             self.accepted.add(number)
 
     def _same_hour(self, number: int, token: NumberToken) -> None:
-        """Accept 5 for 5 Uhr, and 2.30 for 2:30."""
+        """Accept 5 for 5 Uhr, 2.30 for 2:30, and 1.5 hours for 1h30."""
         if token.clock is not None:
-            place = self._first(*(("alone", m) for m in token.clock.moments(both=True)))
+            hours = [("alone", m) for m in token.clock.moments(both=True)]
+            values = [("value", v) for v in token.values if v % 1]
+            place = self._first(*hours, *values)
             if place is not None:
                 self._match(number, place, written=False)
 
@@ -365,11 +338,11 @@ class _Comparison:
         if self._may_be_late:
             hours |= {(hour - 1) % 12 + 1 for hour in hours}
         taken: set[int] = set()
-        for values in (hours, {clock.minute or 0}):
+        for values in (hours, {clock.minute} if clock.minute else ()):
             place = self._first(*(("hundredth", value) for value in values), taken=taken)
             if place is not None:
                 taken.add(place)
-            elif not (self._says_clock or values == {0} or self._says_any(values)):
+            elif values and not (self._says_clock or self._says_any(values)):
                 return
         self.free -= taken
         self.accepted.add(number)
@@ -482,7 +455,7 @@ class _Comparison:
         # 99.99 in German may be an amount or a version; 99,99 from German is no version.
         source = number_format(self.languages[0])
         surely = marks[0] == "," and source is not None and source.decimal == ","
-        measured = _has_unit(self.target, other) or _has_unit(self.source, token)
+        measured = is_measured(self.target, other) or is_measured(self.source, token)
         return surely or other.readings[0].grouped or measured
 
     def _write(self, other: NumberToken, text: str) -> None:
@@ -528,29 +501,3 @@ class _Comparison:
         alike = SequenceMatcher(None, token.digits, other.digits, autojunk=False).ratio()
         differ = bool(token.parts) != bool(other.parts)  # a date and something else
         return 0.0 if differ and alike < _MUCH_ALIKE else alike
-
-    def _check_signs(self, token: NumberToken, other: NumberToken) -> None:
-        """Put back a minus, a currency, a percent sign or a degree that is gone."""
-        before = self.source[max(0, token.start - 2) : token.start]
-        if (
-            before[-1:] in ("-", "−")
-            and (len(before) < 2 or before[0] in " ([\"'“„")
-            and not (other.start and self.target[other.start - 1] in _SIGNS)
-            and not self._says_minus
-        ):
-            self._insert(other.start, before[-1])
-        near = before + "\0" + self.source[token.end : token.end + 2]
-        form = number_format(self.languages[1])
-        for sign in _SIGN_PATTERNS:
-            if sign not in near or sign in self._signs:
-                continue
-            if sign in _CURRENCIES and form is not None and form.decimal == ".":
-                self._insert(other.start, sign)
-            elif sign in _CURRENCIES:
-                self._insert(max(other.end, other.scale_end), f"\u00a0{sign}")
-            else:
-                space = form.percent_space if form and sign == "%" else ""
-                self._insert(other.end, space + sign)
-
-    def _insert(self, place: int, text: str) -> None:
-        self.result.edits.append(Edit(place, place, text))

@@ -113,6 +113,8 @@ def _time_token(clock: ClockTime, text: str, language: str) -> NumberToken:
     token.parts = [clock.hour] if clock.minute is None else [clock.hour, clock.minute]
     if int(token.digits) == clock.hour:  # which may be a number as well: 5 h, 5시 반
         token.readings = read_number(str(clock.hour), language)
+    elif clock.minute == 30 and clock.named and not clock.half:  # 1h30 may be 1.5 hours
+        token.readings = [NumberReading(str(clock.hour), "5")]
     return token
 
 

@@ -239,7 +239,7 @@ _KEPT_SYMBOLS: Final = re.compile(
 
 
 AMOUNT_SIGNS: Final = frozenset("$€£¥₩%°")
-"""Signs that many models know, as words too; `number_check` looks for them beside numbers."""
+"""Signs that many models know, as words too; `unit_check` looks for them beside numbers."""
 _SIGN: Final = re.compile(r"[$€£¥₩°]")
 
 

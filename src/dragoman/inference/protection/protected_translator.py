@@ -17,7 +17,7 @@ from typing import Final
 
 from dragoman.inference.protection.damaged_items import find_damaged
 from dragoman.inference.protection.item_placement import CutItem, cut_span, place_items
-from dragoman.inference.protection.number_check import check_numbers, says_sign
+from dragoman.inference.protection.number_check import check_numbers
 from dragoman.inference.protection.numbers_in_text import (
     NumberToken,
     localize_number,
@@ -38,6 +38,7 @@ from dragoman.inference.protection.text_edits import (
     words_after,
     words_before,
 )
+from dragoman.inference.protection.unit_check import says_sign
 from dragoman.inference.protection.unknown_characters import UnknownCharacters
 from dragoman.inference.translation_types import Issue, Request, TranslateFunction, Translation
 from dragoman.text.normalization import normalize
