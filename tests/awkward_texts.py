@@ -188,6 +188,7 @@ ITEMS: list[tuple[str, tuple[str, ...]]] = [
     ("I like #coffee and #tea2go.", ("#coffee", "#tea2go")),
     ("Version v1.2.3 replaces v1.2.2.", ("v1.2.3", "v1.2.2")),
     ("Python 3.11.4 is here.", ("3.11.4",)),
+    ("Windows 11 build 26100.2033 and Kernel 6.8 are out.", ("26100.2033", "6.8")),
     ("IBAN: DE89 3704 0044 0532 0130 00, please.", ("DE89 3704 0044 0532 0130 00",)),
     ("Pay to GB29NWBK60161331926819.", ("GB29NWBK60161331926819",)),
     ("On 2024-11-16 it rained.", ("2024-11-16",)),

@@ -96,6 +96,17 @@ from dragoman.inference.protection.protected_items import Carriage, Item, find_i
             ["978-3-16-148410-0", "02-312-3456"],
         ),
         ("2.14.0-rc.1+build.5, python3.11", "version", ["2.14.0-rc.1+build.5", "python3.11"]),
+        (
+            "build 26100.2033, Kernel 6.8, release 24.10, VERSION 10.5, v 1.5, v. 3.1, USB 3.2",
+            "version",
+            ["26100.2033", "6.8", "24.10", "10.5", "1.5", "3.1", "3.2"],
+        ),
+        (
+            "6.8.0-45-generic, 4.18.0-553.el8, 2.1.0-Karte",
+            "version",
+            ["6.8.0-45-generic", "4.18.0-553.el8", "2.1.0"],
+        ),
+        ("number 26100.2033 is it, 버전 2.4를", "version", ["26100.2033", "2.4"]),
         ("1 ½ cups, 2¾", "reference", ["1 ½", "2¾"]),
         ("RTX-4090를 HJR-3은 使用A4-B12x", "product", ["RTX-4090", "HJR-3", "A4-B12x"]),
         ("v1.2.3을 3.11.4로", "version", ["v1.2.3", "3.11.4"]),
@@ -119,6 +130,7 @@ def test_items_are_found(text: str, kind: str, found: list[str]) -> None:
         "die 1980er, 25jährige, 20-jährige, 3. Mai, Nr. 5, USB-C",
         "He said: no. Really? Yes! (Maybe.) Dr.Müller",
         "Richtlinie 95/2/EG",
+        "They build 2.5 million houses, release 3.5 kg of it; 12345.6789 km, 13250.75 dollars",
         "the well-known-2020-and-later-things cost $5, that $6, note+",
     ],
 )

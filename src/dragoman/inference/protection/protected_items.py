@@ -12,6 +12,8 @@ from enum import Enum
 from functools import cache
 from typing import Final
 
+from dragoman.text.units import UNIT_AFTER
+
 
 class Carriage(Enum):
     """Say how an item goes through the model at first; docs/decoding.md has the measurements."""
@@ -83,18 +85,43 @@ _LETTER: Final = rf"[^\W{_ASIAN}]"
 _FOLDERS: Final = r"(?:[\w.+@%-]+/)"
 _FILE: Final = rf"(?:(?:{_LETTER}|[.+@%-])*(?:{_LETTER}|[+%-]))"
 
-_NUMBERED: Final = "(?:{})".format(
-    "|".join(
-        f"(?<={word} )"
-        for name in (
-            *("section", "chapter", "figure", "table", "version", "step", "appendix"),
-            *("abschnitt", "kapitel", "abbildung", "tabelle", "punkt", "anhang"),
-        )
-        for word in (name, name.capitalize())
-    )
-    + "|(?<=Fig. )|(?<=Abb. )|(?<=Tab. )|(?<=§ )"
+
+def _after(*words: str) -> str:
+    """Return what matches after one of some words, in any case, and a space or a no-break space."""
+    forms = {form for word in words for form in (word, word.capitalize(), word.upper())}
+    return "(?:{})".format("|".join(f"(?<={re.escape(form)}[ \u00a0])" for form in sorted(forms)))
+
+
+_NUMBERED: Final = _after(
+    *("section", "chapter", "figure", "table", "step", "appendix", "fig.", "tab."),
+    *("abschnitt", "kapitel", "abbildung", "tabelle", "punkt", "anhang", "abb.", "§"),
 )
 """After these words 12.9 is no decimal number."""
+_VERSIONED: Final = _after(
+    *("version", "versions", "ver.", "release", "build", "kernel", "firmware", "revision", "rev."),
+    *("patch", "driver", "treiber", "protocol", "버전", "빌드", "릴리스", "커널", "펌웨어"),
+    *("windows", "linux", "android", "macos", "macOS", "ios", "iOS", "iPadOS", "ubuntu", "debian"),
+    *(
+        "fedora",
+        "python",
+        "java",
+        "php",
+        "ruby",
+        "node.js",
+        "firefox",
+        "chrome",
+        "safari",
+        "office",
+    ),
+    *("usb", "hdmi", "bluetooth", "opengl", "OpenGL", "directx", "DirectX", "cuda", "html", "http"),
+    *("tls", "unicode", "PyTorch", "postgresql", "PostgreSQL", "mysql", "MySQL", "docker", "gpt"),
+)
+"""After these words it is the number of a version."""
+_NOT_MEASURED: Final = (
+    rf"(?!{UNIT_AFTER}| ?[%°€$£¥₩]"
+    r"| (?:[a-z]*illi|thousand|hundred|[Tt]ausend|Mi[ol]|Mrd|times|hour))"
+)
+"""Where a unit or a scale follows, it is a decimal number after all: they build 2.5 million."""
 
 _PATTERNS: Final = {
     "code": (
@@ -182,7 +209,7 @@ _PATTERNS: Final = {
     ),
     "reference": (
         r"(?<![\w.])\d+(?:\.\d+)*[a-z]?(?:\([a-zA-Z0-9]{1,4}\))+(?!\w)",
-        rf"{_NUMBERED}\d+(?:\.\d+)+(?![\w%])",
+        rf"{_NUMBERED}\d+(?:\.\d+)+(?![\w%]){_NOT_MEASURED}",
         r"(?<![\w.,])\d+ ?[¼-¾⅐-⅞](?!\w)",  # 1 ½
     ),
     "letters": (
@@ -199,7 +226,11 @@ _PATTERNS: Final = {
         r"(?<![\w.,:/-])(?!\d{1,3}(?:\.\d{3})+(?![\d.]))"
         r"(?!\d{1,2}\.\d{1,2}\.(?:\d{2}){1,2}(?![\d.]))"
         r"\d+\.\d+\.\d+(?:\.\d+)*(?:(?:-?(?:alpha|beta|rc|dev)|[ab])\.?\d*)?(?![\w%])"
-        r"(?:\+\w[\w.]*\w)?",
+        r"(?:-\d[\w.]*(?:-[a-z]+\d*)*+)?(?:\+\w[\w.]*\w)?",
+        # after a word that says so, or with more digits than people leave ungrouped
+        rf"(?<![\w.,:/-])(?=\d+\.\d)(?:{_VERSIONED}|(?<=\b[vV][ .])|(?<=\b[vV]\. ))\d+(?:\.\d+)+"
+        rf"(?![\w%]|\.\d){_NOT_MEASURED}",
+        rf"(?<![\w.,:/$€£¥₩-])\d{{5,}}\.\d{{4,}}(?![\w%]|[.,]\d){_NOT_MEASURED}",
     ),
     "product": (
         r"(?<![\w.-])0x[0-9A-Fa-f]+(?!\w)",
