@@ -7,6 +7,7 @@ import platform
 import shutil
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -17,27 +18,38 @@ from ...kernel import needs_kernel
 
 PROGRAM = Path(__file__).with_name("kernel_products.c")
 SOURCES = Path(kernel_library.__file__).parent
-# Compilers, and what runs their programs on this machine.
+# Compilers, what runs their programs on this machine, and the instruction sets that must be there.
 MACHINES = {
-    "this machine": (["cc"], []),
-    "ARM": (["aarch64-linux-gnu-gcc", "-static"], ["qemu-aarch64-static", "-cpu", "max"]),
+    "this machine": (["cc", "-pthread"], [], ["plain"]),
+    "ARM": (
+        ["aarch64-linux-gnu-gcc", "-pthread", "-static"],
+        ["qemu-aarch64-static", "-cpu", "max"],
+        ["plain", "neon_dotprod", "neon_i8mm"],
+    ),
+    "WebAssembly": (
+        [sys.executable, "-m", "ziglang", "cc", "-target", "wasm32-wasi", "-msimd128"],
+        ["node", "--no-warnings", str(Path(__file__).with_name("run_wasi.mjs"))],
+        ["plain", "wasm_simd128"],
+    ),
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("machine", MACHINES)
 def test_products_are_the_same_whole_numbers(machine: str, tmp_path: Path) -> None:
-    compiler, runner = MACHINES[machine]
+    compiler, runner, instruction_sets = MACHINES[machine]
     for program in (compiler[0], *runner[:1]):
         if shutil.which(program) is None:
             pytest.skip(f"needs {program}")
+    if "ziglang" in compiler and find_spec("ziglang") is None:
+        pytest.skip("needs the Python package ziglang")
     file = tmp_path / "products"
-    command = [*compiler, "-O2", "-I", str(SOURCES), "-o", str(file), str(PROGRAM)]
-    subprocess.run([*command, "-lm", "-pthread"], check=True)
+    command = [*compiler, "-O2", "-I", str(SOURCES), "-o", str(file), str(PROGRAM), "-lm"]
+    subprocess.run(command, check=True)
     done = subprocess.run([*runner, str(file)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     names = [line.split(":")[0] for line in done.stdout.splitlines()]
-    assert names[0] == "plain"
-    assert machine != "ARM" or names == ["plain", "neon_dotprod", "neon_i8mm"]
+    assert names[: len(instruction_sets)] == instruction_sets
 
 
 @needs_kernel

@@ -26,6 +26,8 @@
 #elif defined(__APPLE__)
 #include <sys/sysctl.h>
 #endif
+#elif defined(__wasm_simd128__)
+#include <wasm_simd128.h>
 #endif
 
 #include "thread_pool.h"
@@ -125,6 +127,16 @@ BEGIN_TARGET("arch=armv8.2-a+dotprod+i8mm")
 END_TARGET
 #endif
 
+#if defined(__wasm_simd128__)
+#define NAME(x) x##_wasm_simd128
+#define WASM
+#define EVEN_AND_ODD
+#include "kernel.h"
+#undef EVEN_AND_ODD
+#undef WASM
+#undef NAME
+#endif
+
 /* --- which instruction sets the machine has --- */
 
 static int has_plain(void) { return 1; }
@@ -179,6 +191,10 @@ static int has_neon_i8mm(void) { return 0; }
 #endif
 #endif
 
+#if defined(__wasm_simd128__)
+static int has_wasm_simd128(void) { return 1; } /* or the module would not have been loaded */
+#endif
+
 /* the slowest first */
 #ifdef AVX_VNNI
 #define SETS_WITH_AVX_VNNI(X) X(avx_vnni)
@@ -194,6 +210,8 @@ static int has_neon_i8mm(void) { return 0; }
 #define INSTRUCTION_SETS(X) X(plain) X(avx2) X(avx512) SETS_WITH_AVX_VNNI(X) X(avx512_vnni) SETS_WITH_AMX(X)
 #elif defined(__aarch64__)
 #define INSTRUCTION_SETS(X) X(plain) X(neon_dotprod) X(neon_i8mm)
+#elif defined(__wasm_simd128__)
+#define INSTRUCTION_SETS(X) X(plain) X(wasm_simd128)
 #else
 #define INSTRUCTION_SETS(X) X(plain)
 #endif

@@ -30,6 +30,7 @@ DESCRIPTIONS: Final = {
     "amx": "AMX",
     "neon_dotprod": "NEON with dot products",
     "neon_i8mm": "NEON with int8 matrices",
+    "wasm_simd128": "WebAssembly with SIMD",
 }
 """The instruction sets that kernel.c may be compiled for, as people call them."""
 FORCED_ISA: Final = "DRAGOMAN_ISA"

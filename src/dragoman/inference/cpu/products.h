@@ -39,6 +39,13 @@
 #define STORE(to, vector) vst1q_s32(to, vector)
 #define REPEAT(number) vdupq_n_s32(number)
 #define ADD_BYTE_FOURS(sum, a, b) vdotq_s32(sum, vreinterpretq_s8_s32(a), vreinterpretq_s8_s32(b))
+#elif defined(WASM)
+#define VECTOR v128_t
+#define LOAD(from) wasm_v128_load(from)
+#define STORE(to, vector) wasm_v128_store(to, vector)
+#define REPEAT(number) wasm_i32x4_splat(number)
+#define ADD(a, b) wasm_i32x4_add(a, b)
+#define ADD_PAIRS(a, b) wasm_i32x4_dot_i16x8(a, b)
 #endif
 
 /* --- inputs --- */
@@ -48,6 +55,10 @@
    negative ones: their weights are multiplied inverted, bit by bit, and -w - 1 is one too little.
    Sizes are at most 127, and the sum of two products with weights fits in 16 bits. */
 #define ROW_BYTES(inputs) (2 * (size_t)(inputs) + 4)
+#define INPUT_OFFSET 0
+#elif defined(EVEN_AND_ODD)
+/* The first, third, ... inputs in 16 bits each, and then the others. */
+#define ROW_BYTES(inputs) (2 * (size_t)(inputs))
 #define INPUT_OFFSET 0
 #else
 #define ROW_BYTES(inputs) ((size_t)(inputs))
@@ -93,6 +104,12 @@ static void NAME(quantize)(const float *x, int stride, int rows, int width, uint
             negative += size & sign;
         }
         memcpy(q + 2 * (size_t)width, &negative, 4);
+#elif defined(EVEN_AND_ODD)
+        int16_t *even = (int16_t *)q, *odd = (int16_t *)(q + width);
+        for (int i = 0; i < width / 2; i++) {
+            even[i] = (int16_t)((int)(x[2 * i] * inverse + 128.5f) - 128);
+            odd[i] = (int16_t)((int)(x[2 * i + 1] * inverse + 128.5f) - 128);
+        }
 #else
         for (int i = 0; i < width; i++) q[i] = (uint8_t)((int)(x[i] * inverse + 128.5f) - 128 + INPUT_OFFSET);
 #endif
@@ -112,37 +129,50 @@ static void NAME(quantize)(const float *x, int stride, int rows, int width, uint
 #elif VECTOR_BITS == 256
 #define VECTOR_ROWS 6
 #define TILE_VECTORS(rows) ((rows) == 1 ? 8 : (rows) <= 3 ? 4 : 2)
+#elif defined(WASM)
+#define VECTOR_ROWS 3
+#define TILE_VECTORS(rows) ((rows) == 1 ? 4 : 2)
 #else
 #define VECTOR_ROWS 4
 #define TILE_VECTORS(rows) ((rows) == 1 ? 8 : 4)
 #endif
 
-/* add the products of four inputs with the weights of a vector of outputs */
-INLINE VECTOR NAME(add_products)(VECTOR sum, VECTOR x, VECTOR signs, VECTOR weight) {
-    (void)signs;
-#ifdef SIGN_MAGNITUDE
-    return ADD(sum, ADD_PAIRS(ADD_BYTE_PAIRS(x, XOR(weight, signs)), REPEAT(0x00010001)));
+/* Add the products of four inputs with the weights of a vector of outputs. Inputs that are stored in
+   twice as many bytes are given in two parts, x and y. */
+INLINE VECTOR NAME(add_products)(VECTOR sum, const int parts, VECTOR x, VECTOR y, VECTOR weight) {
+    (void)parts;
+#if defined(SIGN_MAGNITUDE)
+    if (parts == 2) weight = XOR(weight, y);
+    return ADD(sum, ADD_PAIRS(ADD_BYTE_PAIRS(x, weight), REPEAT(0x00010001)));
+#elif defined(EVEN_AND_ODD)
+    VECTOR even = wasm_i16x8_shr(wasm_i16x8_shl(weight, 8), 8), odd = wasm_i16x8_shr(weight, 8);
+    return ADD(sum, ADD(ADD_PAIRS(even, x), ADD_PAIRS(odd, y)));
 #else
+    (void)y;
     return ADD_BYTE_FOURS(sum, x, weight);
 #endif
 }
 
-/* R rows and C vectors of outputs; without signs no input is negative */
-INLINE void NAME(tile)(const int R, const int C, const int with_signs, const uint8_t *a, int K,
+/* R rows and C vectors of outputs */
+INLINE void NAME(tile)(const int R, const int C, const int parts, const uint8_t *a, int K,
                        const int8_t *w, int32_t *out) {
     const size_t row = ROW_BYTES(K);
     VECTOR sum[VECTOR_ROWS][8];
-    UNROLL for (int r = 0; r < R; r++)
-        UNROLL for (int c = 0; c < C; c++)
-            sum[r][c] = REPEAT(with_signs ? NAME(four_bytes)(a + r * row + 2 * K) : 0);
+    UNROLL for (int r = 0; r < R; r++) {
+        int32_t first = 0;
+#ifdef SIGN_MAGNITUDE
+        if (parts == 2) first = NAME(four_bytes)(a + (r + 1) * row - 4);
+#endif
+        UNROLL for (int c = 0; c < C; c++) sum[r][c] = REPEAT(first);
+    }
     for (int k = 0; k < K; k += 4, w += 256) {
         VECTOR weight[8];
         UNROLL for (int c = 0; c < C; c++) weight[c] = LOAD(w + 4 * LANES * c);
         UNROLL for (int r = 0; r < R; r++) {
-            VECTOR x = REPEAT(NAME(four_bytes)(a + r * row + k));
-            VECTOR signs = REPEAT(with_signs ? NAME(four_bytes)(a + r * row + K + k) : 0);
+            VECTOR x = REPEAT(NAME(four_bytes)(a + r * row + k)), y = x;
+            if (parts == 2) y = REPEAT(NAME(four_bytes)(a + r * row + K + k));
             UNROLL for (int c = 0; c < C; c++)
-                sum[r][c] = NAME(add_products)(sum[r][c], x, signs, weight[c]);
+                sum[r][c] = NAME(add_products)(sum[r][c], parts, x, y, weight[c]);
         }
     }
     UNROLL for (int r = 0; r < R; r++)
@@ -151,13 +181,16 @@ INLINE void NAME(tile)(const int R, const int C, const int with_signs, const uin
 
 INLINE void NAME(row_tiles)(const int R, const uint8_t *a, int K, const int8_t *w, int32_t *out) {
     const int C = TILE_VECTORS(R);
-    int with_signs = 0;
-#ifdef SIGN_MAGNITUDE
-    for (int r = 0; r < R; r++) with_signs |= NAME(four_bytes)(a + (r + 1) * ROW_BYTES(K) - 4) != 0;
+    int parts = 1;
+#if defined(SIGN_MAGNITUDE)
+    for (int r = 0; r < R; r++) /* without a negative input there is nothing to invert */
+        if (NAME(four_bytes)(a + (r + 1) * ROW_BYTES(K) - 4)) parts = 2;
+#elif defined(EVEN_AND_ODD)
+    parts = 2;
 #endif
     for (int c = 0; c < 64 / LANES; c += C)
-        if (with_signs) NAME(tile)(R, C, 1, a, K, w + 4 * LANES * c, out + LANES * c);
-        else NAME(tile)(R, C, 0, a, K, w + 4 * LANES * c, out + LANES * c);
+        if (parts == 2) NAME(tile)(R, C, 2, a, K, w + 4 * LANES * c, out + LANES * c);
+        else NAME(tile)(R, C, 1, a, K, w + 4 * LANES * c, out + LANES * c);
 }
 
 #ifdef NEON_I8MM

@@ -5,6 +5,17 @@
    long, as on a machine with other work to do, the caller goes on alone for a while, each time
    longer. Helpers spin a little while for work, and then sleep. */
 
+#ifdef __wasm__ /* a module has one thread */
+typedef void (*Work)(void *job, int part);
+typedef struct { int alone, count; } ThreadPool;
+static ThreadPool *start_pool(int helpers) { (void)helpers; return NULL; }
+static void run_parallel(ThreadPool *pool, Work work, void *job, int parts) {
+    (void)pool;
+    for (int part = 0; part < parts; part++) work(job, part);
+}
+static void stop_pool(ThreadPool *pool) { (void)pool; }
+#else
+
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdatomic.h>
@@ -118,3 +129,4 @@ static void stop_pool(ThreadPool *pool) {
     }
     free(pool);
 }
+#endif
