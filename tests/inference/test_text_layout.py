@@ -83,6 +83,26 @@ def test_alternatives_and_issues_are_joined() -> None:
     assert len(found.issues) == 2
 
 
+def test_alternatives_are_aligned_with_the_text_whatever_the_model_got_of_it() -> None:
+    bare = Translation("a", "b b", 0.0, (), alignment=((1, 1),))  # without an unknown word
+    best = Translation("ệ a", "ệ b", 0.0, (), alignment=((1, 1),), alternatives=(bare,))
+    found = join_translations("ệ a a", [best, Between(" ", " "), Translation("a", "b", 0.0, ())])
+    assert found.alternatives[0].alignment == ((1, 1),)
+
+
+def test_a_text_knows_its_sentences() -> None:
+    layout = TextLayout("- One. Two.\n", "en", "de")
+    found = layout.join(list(map(upper, layout.sentences)), same)
+    assert [(one.source, one.text) for one in found.sentences] == [
+        ("One.", "ONE."),
+        ("Two.", "TWO."),
+    ]
+    layout = TextLayout("- One.", "en", "de")
+    found = layout.join(list(map(upper, layout.sentences)), same)
+    assert [one.text for one in found.sentences] == ["ONE."]
+    assert "sentences" not in replace(found, confidence=0.5).to_dict()
+
+
 @given(st.text(alphabet="ab. \n\t\r!-*>1", max_size=60))
 def test_sentences_that_stay_give_the_text(text: str) -> None:
     layout = TextLayout(text, "en", "de")

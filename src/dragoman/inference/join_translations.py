@@ -49,9 +49,10 @@ def get_alternative(best: Translation, rank: int) -> Translation:
 
 
 def _alternative(part: Between | Translation, rank: int) -> Between | Translation:
+    """Return the alternative of a rank; all translate the same source, whatever the model got."""
     if isinstance(part, Between) or not rank or not part.alternatives:
         return part
-    return part.alternatives[rank - 1]
+    return replace(part.alternatives[rank - 1], source=part.source)
 
 
 def _join_rank(source: str, parts: Parts, normalize: Callable[[str], str]) -> Translation:

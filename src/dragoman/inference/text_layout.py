@@ -104,7 +104,7 @@ class TextLayout:
         if not parts:
             return Translation(self.text, self.text, 0.0, ())
         whole = join_translations(self.text, parts, normalize)
-        return replace(whole, sentences=tuple(translations) if len(translations) > 1 else ())
+        return replace(whole, sentences=tuple(translations))
 
 
 class _LaidOutParagraph:

@@ -62,7 +62,7 @@ class Translation:
     words: tuple[Word, ...] = ()
     """These are its words with the probability that each is right, where it is calibrated."""
     sentences: tuple[Translation, ...] = ()
-    """These are the translations of its sentences, where the text has several."""
+    """These are the translations of its sentences, unless each text was one sentence (`raw`)."""
 
     @property
     def pharaoh(self) -> str:
@@ -82,7 +82,7 @@ class Translation:
         if self.confidence is not None:
             table["confidence"] = self.confidence
             table["words"] = [list(word) for word in self.words]
-            if self.sentences:
+            if len(self.sentences) > 1:
                 table["sentences"] = [[one.text, one.confidence] for one in self.sentences]
         if self.issues:
             table["issues"] = [one.to_dict() for one in self.issues]
