@@ -15,7 +15,10 @@ import numpy as np
 import pytest
 import uvicorn
 
+from dragoman.config import Config
+from dragoman.data.prepare import Prepared
 from dragoman.serve.app import wrap_in_middleware
+from dragoman.training.run import train
 
 from .service_fixtures import Service, start, wait_for
 
@@ -35,9 +38,21 @@ TEXT = "the red dog sees the big tree"
 
 
 @pytest.fixture(scope="module")
-def service(models: Path, trained: Path) -> Iterator[Service]:
+def speaking(tmp_path_factory: pytest.TempPathFactory, tiny: Config, prepared: Prepared) -> Path:
+    """A run of a model that has learned enough to say several words."""
+    run = tmp_path_factory.mktemp("speaking") / "run"
+    config = tiny.overridden(
+        ["training.steps=120", "training.validate_every=120", "training.checkpoint_every=120"]
+    )
+    train(config, prepared.path, run=run, quiet=True)
+    return run
+
+
+@pytest.fixture(scope="module")
+def service(models: Path, speaking: Path) -> Iterator[Service]:
     """A translator that says words, another, and a parser."""
-    found = start([trained, models / "deen", models / "trees"], pairs={trained.name: ("en", "de")})
+    served = [speaking, models / "deen", models / "trees"]
+    found = start(served, pairs={speaking.name: ("en", "de")})
     yield found
     found.inner.close()
 
@@ -230,6 +245,48 @@ def test_lines_stay_lines(visit: Visit) -> None:
     assert visit.page.locator("#target p").count() == 3
     assert visit.page.inner_text("#target p >> nth=1").strip() == ""
     assert visit.page.locator("#target p >> nth=2").locator(".word").count() > 0
+
+
+MAIL = """\
+Dear Tom,
+
+> the red dog sees the big tree and the old house and the small cat eats the
+> blue tree and the big dog sees the red house of the old cat, which is not so
+> far away. It was a big dog.
+
+  - the red dog
+  - the old house
+"""
+
+
+def test_a_pasted_mail_is_translated_as_the_command_does(visit: Visit, service: Service) -> None:
+    with visit.page.expect_request("**/v1/translate") as asked:
+        visit.write(MAIL)
+    assert asked.value.post_data_json["text"] == MAIL
+    body = {"text": MAIL, "model": "run", "n_best": 4, "beam": 4}
+    (best,) = service.post("/v1/translate", body).json()["translations"]
+    lines = visit.page.locator("#target p").all_text_contents()
+    assert lines == best["text"].split("\n")
+    assert lines[2].startswith("> ")
+    assert [line[:4] for line in lines[-3:]] == ["  - ", "  - ", ""]
+
+
+def test_a_word_of_any_sentence_can_be_changed(visit: Visit) -> None:
+    visit.write("the red dog sees the cat.\n\n- the big tree\n- the old house")
+    before = visit.page.locator("#target p").all_text_contents()
+    chosen = visit.page.locator("#target p >> nth=3").locator(".word >> nth=1")
+    with visit.page.expect_request("**/v1/alternatives") as asked:
+        chosen.click()
+    assert asked.value.post_data_json["text"] == "the old house"
+    assert asked.value.post_data_json["prefix"] == ""
+    visit.page.wait_for_selector("[role=menuitem]")
+    items = visit.page.locator("[role=menuitem] .what").all_inner_texts()
+    other = next(i for i, word in enumerate(items) if not before[3].startswith(f"- {word} "))
+    visit.page.click(f"[role=menuitem] >> nth={other}")
+    wait_for_page(visit, lambda: chosen.inner_text() == items[other])
+    after = visit.page.locator("#target p").all_text_contents()
+    assert after[:3] == before[:3]
+    assert after[3].startswith(f"- {items[other]}")
 
 
 def test_the_model_can_be_chosen(visit: Visit, service: Service) -> None:
@@ -469,10 +526,10 @@ def test_everything_that_can_be_used_has_a_name_and_fits_a_phone(
         assert visit.page.evaluate("document.documentElement.scrollWidth") == 390
 
 
-def test_a_saved_page_works_from_a_file(browser: Any, trained: Path, tmp_path: Path) -> None:
+def test_a_saved_page_works_from_a_file(browser: Any, speaking: Path, tmp_path: Path) -> None:
     from dragoman.inference import load
 
-    file = load(trained, device="cpu").inspect(TEXT).save(tmp_path / "page.html")
+    file = load(speaking, device="cpu").inspect(TEXT).save(tmp_path / "page.html")
     context = browser.new_context(locale="en-US", offline=True)
     visit = Visit(context, file.as_uri())
     page = visit.page

@@ -53,6 +53,17 @@ def test_a_plain_search_joins_the_batch_and_others_do_not(served: Callable[..., 
     assert steps() == before
 
 
+def test_sentences_come_with_their_translations_if_asked_for(service: Service) -> None:
+    text = "- the red dog\n- the old house"
+    (plain,) = ask(service, text=text)
+    assert "pairs" not in plain
+    (found,) = ask(service, text=text, pairs=True)
+    assert [source for source, _ in found["pairs"]] == ["the red dog", "the old house"]
+    assert found["text"] == "\n".join(f"- {translated}" for _, translated in found["pairs"])
+    (found,) = ask(service, text="the red dog", pairs=True, raw=True)
+    assert found["pairs"] == [["the red dog", found["text"]]]
+
+
 def test_constraints_glossary_and_alignment_are_the_translators(service: Service) -> None:
     translator = service.inner.registry.models[0].translator
     text = "the dog sees the old house"

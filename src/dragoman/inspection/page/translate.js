@@ -3,6 +3,7 @@
 import { latestOnly } from "./api.js";
 import { debounce, formatFixed, h, replaceContent } from "./dom.js";
 import { formatPercent, shareBar } from "./formulas.js";
+import { countWords, replaceSentence, sentenceAt } from "./sentences.js";
 import { languageName, localize } from "./texts.js";
 
 const BEST = 4;
@@ -13,7 +14,7 @@ export function translateView(root, { shared, showError, modelChoice, example })
   const quick = latestOnly();
   const slow = latestOnly();
   const asked = latestOnly();
-  let lines = []; // { source, found: { text, score, alignment, alternatives } | null }
+  let found = null; // { text, score, pairs, alignment, alternatives, issues, words }
 
   const input = h("textarea", {
     id: "source", rows: "5", spellcheck: "true", placeholder: localize("type"), value: shared.text, "aria-label": localize("source"),
@@ -41,106 +42,101 @@ export function translateView(root, { shared, showError, modelChoice, example })
   const question = () => {
     const pairs = shared.glossary.split("\n").map((line) => line.split("=").map((side) => side.trim()));
     const terms = Object.fromEntries(pairs.filter(([term, wanted]) => term && wanted));
-    return { model: shared.model, n_best: BEST, beam: BEST, glossary: terms };
+    return { model: shared.model, n_best: BEST, beam: BEST, glossary: terms, pairs: true };
   };
 
   async function begin() {
     close();
     shared.text = input.value;
-    const written = input.value.split("\n");
-    const texts = written.map((line) => line.trim()).filter(Boolean);
-    if (!texts.length) {
+    const text = input.value;
+    if (!text.trim()) {
       quick.stop();
       slow.stop();
       aligned.cancel();
       state.classList.remove("busy");
-      lines = [];
+      found = null;
       shared.sentence = shared.translation = "";
       return draw();
     }
     state.classList.add("busy");
     try {
-      const found = await quick("/v1/translate", { ...question(), text: texts });
-      if (!found) return;
-      take(written, found.translations);
+      const answer = await quick("/v1/translate", { ...question(), text });
+      if (!answer) return;
+      take(answer.translations[0]);
       showError(null);
       state.classList.remove("busy");
-      spoken.textContent = lines.map((line) => line.found?.text ?? "").join("\n");
-      aligned(written, texts);
+      spoken.textContent = found.text;
+      aligned(text);
     } catch (error) {
       state.classList.remove("busy");
       showError(error);
     }
   }
 
-  const aligned = debounce(300, async (written, texts) => {
+  const aligned = debounce(300, async (text) => {
     try {
-      const found = await slow("/v1/translate", { ...question(), text: texts, align: true });
-      if (found && input.value === written.join("\n")) take(written, found.translations);
+      const answer = await slow("/v1/translate", { ...question(), text, align: true });
+      if (answer && input.value === text) take(answer.translations[0]);
     } catch (error) {
       if (error.status !== 400) showError(error); // a model without attention has no alignment
     }
   });
 
-  function take(written, translations) {
-    const coming = [...translations];
-    const before = lines.map((line) => line.found?.text);
-    lines = written.map((line) => ({ source: line, found: line.trim() ? coming.shift() : null }));
-    const first = lines.find((line) => line.found);
-    shared.sentence = first.source.trim();
-    shared.translation = first.found.text;
+  function take(translation) {
+    const before = found?.text;
+    found = translation;
+    [shared.sentence, shared.translation] = found.pairs[0] ?? ["", ""];
     // Only the alignment is new: leave the words, one of them may have been chosen.
-    if (before.length !== lines.length || lines.some((line, l) => line.found?.text !== before[l])) draw();
+    if (found.text !== before) draw();
   }
 
   // --- drawing ---
 
   function draw() {
-    const { line, word } = output.contains(document.activeElement) ? document.activeElement.dataset : {};
-    replaceContent(output, lines.length ? lines.map((line, l) => h("p", {}, words(line, l))) : hint());
+    const { word } = output.contains(document.activeElement) ? document.activeElement.dataset : {};
+    replaceContent(output, found ? words() : hint());
     drawMarks();
-    if (word !== undefined) wordAt(output, line, word)?.focus();
-    const found = lines.filter((line) => line.found);
-    const wrong = [...new Set(found.flatMap((line) => (line.found.issues ?? []).map((issue) => describeIssue(issue, line.found.source))).filter(Boolean))];
-    replaceContent(notes, wrong.map((text) => h("p", { class: "hint" }, text)));
-    const several = found.length === 1 ? found[0].found.alternatives ?? [] : [];
+    if (word !== undefined) wordAt(output, word)?.focus();
+    const wrong = (found?.issues ?? []).map((issue) => describeIssue(issue, found.source)).filter(Boolean);
+    replaceContent(notes, [...new Set(wrong)].map((text) => h("p", { class: "hint" }, text)));
+    const several = found && !found.text.trim().includes("\n") ? found.alternatives ?? [] : [];
     others.hidden = !several.length;
     replaceContent(others, h("h2", {}, localize("alternatives")), h("ol", {}, several.map((one) =>
       h("li", {}, h("button", { type: "button", class: "other", onclick: () => adopt(one) },
         h("span", {}, one.text), h("span", { class: "score", title: localize("score") }, formatFixed(one.score)))))));
   }
 
-  function words(line, l) {
-    if (!line.found) return [h("br")];
-    const sure = line.found.words ?? [];
-    return line.found.text.split(/\s+/).filter(Boolean).flatMap((word, w) => [
-      h("button", {
-        type: "button", class: sure[w]?.[1] < UNSURE ? "word unsure" : "word",
-        title: sure[w] ? localize("confidence", { share: formatPercent(sure[w][1]) }) : null, "data-line": l, "data-word": w, "aria-haspopup": "menu",
-        onclick: () => open(l, w),
-        onmouseenter: () => light(l, w, 1), onmouseleave: dark, onfocus: () => light(l, w, 1), onblur: dark,
-      }, word), " "]);
+  // The lines of the translation, with their spaces; words are numbered through.
+  function words() {
+    const sure = [...(found.words ?? [])];
+    let w = 0;
+    const button = (word, number, share) => h("button", {
+      type: "button", class: share < UNSURE ? "word unsure" : "word",
+      title: share === undefined ? null : localize("confidence", { share: formatPercent(share) }), "data-word": number, "aria-haspopup": "menu",
+      onclick: () => open(number),
+      onmouseenter: () => light(number, 1), onmouseleave: dark, onfocus: () => light(number, 1), onblur: dark,
+    }, word);
+    // What is no word of a sentence, such as the mark of a list item, has no confidence.
+    const part = (text) => /^\s/.test(text) ? text : button(text, w++, sure[0]?.[0] === text ? sure.shift()[1] : undefined);
+    return found.text.split("\n").map((line) => h("p", {}, line.trim() ? line.split(/(\s+)/).filter(Boolean).map(part) : h("br")));
   }
 
   // The source again behind the field, so that its words can be marked.
   function drawMarks() {
-    replaceContent(marks, input.value.split("\n").flatMap((line, l) => {
-      let w = 0;
-      const parts = line.split(/(\s+)/).filter(Boolean);
-      const marked = (part) => h("span", { "data-line": l, "data-word": w++ }, part);
-      return [...parts.map((part) => (/^\s/.test(part) ? part : marked(part))), "\n"];
-    }));
+    let w = 0;
+    const marked = (part) => (/^\s/.test(part) ? part : h("span", { "data-word": w++ }, part));
+    replaceContent(marks, input.value.split(/(\s+)/).filter(Boolean).map(marked), "\n");
     marks.scrollTop = input.scrollTop;
   }
 
   // The words on the other side of a word: side 0 is the source, 1 the translation.
-  function light(l, w, side) {
+  function light(w, side) {
     dark();
-    const pairs = lines[l]?.found?.alignment ?? [];
+    const pairs = found?.alignment ?? [];
     if (!pairs.length) return;
     const [mine, theirs] = side ? [output, marks] : [marks, output];
-    wordAt(mine, l, w)?.classList.add("lit");
-    for (const pair of pairs) if (pair[side] === w) wordAt(theirs, l, pair[1 - side])?.classList.add("lit");
+    wordAt(mine, w)?.classList.add("lit");
+    for (const pair of pairs) if (pair[side] === w) wordAt(theirs, pair[1 - side])?.classList.add("lit");
   }
 
   function dark() {
@@ -151,47 +147,48 @@ export function translateView(root, { shared, showError, modelChoice, example })
     const { clientX: x, clientY: y } = event;
     const over = [...marks.children].find((span) => [...span.getClientRects()].some((box) =>
       box.left <= x && x <= box.right && box.top <= y && y <= box.bottom));
-    if (over?.dataset.word) light(Number(over.dataset.line), Number(over.dataset.word), 0);
+    if (over?.dataset.word) light(Number(over.dataset.word), 0);
     else dark();
   });
   input.addEventListener("mouseleave", dark);
   input.addEventListener("scroll", () => (marks.scrollTop = input.scrollTop));
   const caret = () => {
     const before = input.value.slice(0, input.selectionStart);
-    const l = before.split("\n").length - 1;
-    light(l, before.split("\n")[l].split(/\s+/).filter(Boolean).length - (/\S$/.test(before) ? 1 : 0), 0);
+    light(countWords(before) - (/\S$/.test(before) ? 1 : 0), 0);
   };
   input.addEventListener("keyup", (event) => event.key.startsWith("Arrow") && caret());
   input.addEventListener("click", caret);
 
   // --- alternatives at a word ---
 
-  async function open(l, w) {
-    const text = lines[l].source.trim();
-    const prefix = lines[l].found.text.split(/\s+/).slice(0, w).join(" ");
+  async function open(w) {
+    const sentence = sentenceAt(found, w);
+    if (!sentence) return close();
+    const { number, prefix } = sentence;
+    const [text] = found.pairs[number];
     const list = h("div", { class: "list" }, h("p", { class: "hint" }, "…"));
     replaceContent(choices, list);
     choices.hidden = false;
-    place(l, w);
+    place(w);
     try {
-      const found = await asked("/v1/alternatives", { model: shared.model, text, prefix, count: 6 });
-      if (!found) return;
-      replaceContent(list, found.alternatives.map((one) => h("button", {
+      const answer = await asked("/v1/alternatives", { model: shared.model, text, prefix, count: 6 });
+      if (!answer) return;
+      replaceContent(list, answer.alternatives.map((one) => h("button", {
         type: "button", role: "menuitem",
-        onclick: () => complete(l, [prefix, one.word].filter(Boolean).join(" "), one),
+        onclick: () => complete(w, number, [prefix, one.word].filter(Boolean).join(" "), one),
       }, shareBar(one.probability), h("span", { class: "what" }, one.word || localize("end")),
         h("span", { class: "score" }, formatPercent(one.probability)))));
-      place(l, w);
+      place(w);
       list.querySelector("button")?.focus();
-      light(l, w, 1);
+      light(w, 1);
     } catch (error) {
       close();
       showError(error);
     }
   }
 
-  function place(l, w) {
-    const button = wordAt(output, l, w);
+  function place(w) {
+    const button = wordAt(output, w);
     if (!button) return close();
     const pane = choices.parentElement.getBoundingClientRect();
     const box = button.getBoundingClientRect();
@@ -220,35 +217,37 @@ export function translateView(root, { shared, showError, modelChoice, example })
     if (!choices.contains(event.target) && !event.target.classList.contains("word")) close();
   });
 
-  // The sentence, completed anew from a word on.
-  async function complete(l, prefix, one) {
+  // A sentence, completed anew from a word on.
+  async function complete(w, number, prefix, one) {
     close();
-    show(l, { text: one.translation, score: one.score, alternatives: [] });
+    const [before, [text]] = [found, found.pairs[number]];
+    show(replaceSentence(before, shared.text, number, { text: one.translation, score: one.score }));
     spoken.textContent = one.translation;
-    wordAt(output, l, prefix.split(" ").length - 1)?.focus();
-    const { source } = lines[l];
+    wordAt(output, w)?.focus();
+    const shown = found;
     try {
-      const found = await slow("/v1/translate", { ...question(), text: source.trim(), prefix, align: true });
-      const [best] = found?.translations ?? [];
-      if (!best || lines[l]?.source !== source) return;
+      const answer = await slow("/v1/translate", { ...question(), text, prefix, align: true });
+      const [best] = answer?.translations ?? [];
+      if (!best || found !== shown) return;
       const all = [best, ...(best.alternatives ?? [])];
       const chosen = all.find((other) => other.text === one.translation) ?? { text: one.translation, score: one.score };
-      show(l, { ...chosen, alternatives: all.filter((other) => other !== chosen) });
+      const alternatives = all.filter((other) => other !== chosen);
+      show(replaceSentence(before, shared.text, number, { ...chosen, alternatives }));
     } catch (error) {
       showError(error);
     }
   }
 
-  function show(l, found) {
-    lines[l].found = found;
-    if (lines[l].source.trim() === shared.sentence) shared.translation = found.text;
+  function show(translation) {
+    found = translation;
+    [shared.sentence, shared.translation] = found.pairs[0];
     draw();
   }
 
   function adopt(one) {
-    const l = lines.findIndex((line) => line.found);
-    const before = lines[l].found;
-    show(l, { ...one, alternatives: [before, ...before.alternatives].filter((other) => other !== one) });
+    const pairs = found.pairs.length === 1 ? [[found.pairs[0][0], one.text]] : found.pairs;
+    const alternatives = [found, ...found.alternatives].filter((other) => other !== one);
+    show({ ...found, words: [], alignment: [], ...one, pairs, alternatives });
   }
 
   const typed = debounce(WAIT, begin);
@@ -276,8 +275,8 @@ export function translateView(root, { shared, showError, modelChoice, example })
   if (matchMedia("(min-width: 700px)").matches) input.focus();
 }
 
-function wordAt(side, line, word) {
-  return side.querySelector(`[data-line="${line}"][data-word="${word}"]`);
+function wordAt(side, word) {
+  return side.querySelector(`[data-word="${word}"]`);
 }
 
 // What the reader should know of something wrong with a translation; nothing if it was mended.

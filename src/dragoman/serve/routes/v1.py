@@ -92,6 +92,7 @@ class TranslateBody(SearchBody):
         True, description="Keep numbers, URLs, addresses, tags, placeholders, unknown characters."
     )
     align: bool = Field(False, description="Say which source word each word comes from.")
+    pairs: bool = Field(False, description="Give each sentence with its translation, too.")
 
 
 class NativeIssue(BaseModel):
@@ -118,6 +119,9 @@ class NativeTranslation(BaseModel):
     )
     sentences: list[tuple[str, float | None]] | None = Field(
         None, description="Each sentence with its confidence, where there are several."
+    )
+    pairs: list[tuple[str, str]] | None = Field(
+        None, description="Each sentence of the text and its translation, if asked for."
     )
     issues: list[NativeIssue] | None = Field(None, description="What was found wrong with it.")
     alternatives: list[NativeTranslation] | None = None
@@ -269,7 +273,12 @@ async def translate_texts(request: Request, body: TranslateBody) -> dict[str, An
     source, target = (model.source, model.target) if model else (None, body.target or "")
     found = await translate(request, texts, source, target, model=model, options=options)
     get_authenticator(request).add_usage(key, sum(map(len, texts)))
-    return {"translations": [{**one.translation.to_dict(), "source": one.source} for one in found]}
+    answers = [{**one.translation.to_dict(), "source": one.source} for one in found]
+    if body.pairs:
+        for one, answer in zip(found, answers, strict=True):
+            sentences = one.translation.sentences or (one.translation,)
+            answer["pairs"] = [(each.source, each.text) for each in sentences]
+    return {"translations": answers}
 
 
 @router.post(
