@@ -9,6 +9,7 @@ import pytest
 from dragoman.errors import DataError
 from dragoman.text.languages import (
     bleu_tokenizer,
+    choose_language,
     detect_languages,
     guess_languages,
     language_code,
@@ -88,8 +89,24 @@ def test_keys_and_columns_are_named_by_codes_or_names(label: str, code: str | No
     assert language_code(label) == code
 
 
-def test_a_single_language_is_not_detected() -> None:
-    assert detect_languages("anything", ["xx"]) == [("xx", 1.0)]
+def test_a_single_language_is_chosen_unseen_and_detected_as_it_is() -> None:
+    assert choose_language("anything", ["xx"]) == ("xx", 1.0)
+    english, korean = "The weather is very nice today.", "오늘은 날씨가 아주 좋습니다."
+    assert choose_language(korean, ["en"]) == ("en", 1.0)
+    [(code, probability)] = detect_languages(english, ["en"])
+    assert code == "en"
+    assert probability > 0.9
+    [(code, probability)] = detect_languages(korean, ["en"])
+    assert code == "en"
+    assert probability < 0.01
+
+
+def test_the_likeliest_language_is_chosen_and_measured_among_those_there_are() -> None:
+    text = "Het weer is vandaag erg mooi en de zon schijnt."
+    (code, probability), (_, other) = detect_languages(text, ["de", "fr"])
+    assert probability + other < 0.01
+    assert choose_language(text, ["fr", "de"])[0] == code
+    assert 0.5 <= choose_language(text, ["fr", "de"])[1] <= 1.0
 
 
 def test_languages_nobody_can_detect_are_refused() -> None:

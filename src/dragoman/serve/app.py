@@ -16,6 +16,7 @@ from dragoman import __version__
 from dragoman.errors import DragomanError
 from dragoman.serve.authentication import Authenticator
 from dragoman.serve.document_jobs import DocumentJobs
+from dragoman.serve.document_store import DocumentStore
 from dragoman.serve.errors import handle_failure, handle_http_error, handle_invalid_request
 from dragoman.serve.middleware import RequestMiddleware
 from dragoman.serve.routes import (
@@ -51,7 +52,7 @@ def build_app(service: TranslationService) -> FastAPI:
     )
     app.state.service = service
     app.state.authenticator = Authenticator(service.settings)
-    app.state.documents = documents.DocumentStore()
+    app.state.documents = DocumentStore()
     app.state.document_jobs = jobs
     for module in (
         v1,

@@ -19,17 +19,17 @@ from dragoman.inference.documents.document import Document
 from dragoman.inference.documents.formats import open_document
 from dragoman.inference.documents.options import ALL_COLUMNS, DocumentOptions
 from dragoman.inference.documents.unit_translation import UnitTexts
+from dragoman.inference.translation_types import Issue
+from dragoman.serve.document_store import DocumentStore, no_such_document
 from dragoman.serve.errors import ServiceError, as_service_error
 from dragoman.serve.limits import (
-    DOCUMENT_BYTES,
     DOCUMENT_CHARACTERS,
     DOCUMENT_EXPANSION,
-    DOCUMENT_SECONDS,
     MAX_DOCUMENT_JOBS,
 )
 from dragoman.serve.model_registry import ModelRegistry, ServedModel
 from dragoman.serve.service import TranslationService
-from dragoman.text.languages import detect_languages
+from dragoman.text.languages import choose_language
 
 Status = Literal["queued", "translating", "done", "error"]
 
@@ -56,12 +56,12 @@ class SentDocument:
             self.extension, self.content, max_bytes=DOCUMENT_EXPANSION * max_body, options=options
         )
 
-    def choose_model(self, text: str, registry: ModelRegistry) -> ServedModel:
-        """Return the model for the document, by the language that most of its text is in."""
-        source = self.source
+    def choose_model(self, text: str, registry: ModelRegistry) -> tuple[ServedModel, str, float]:
+        """Return the model for the document, the language of its text, and how sure that is."""
+        source, confidence = self.source, 1.0
         if source is None:
-            ((source, _), *_) = detect_languages(text, registry.find_sources(self.target))
-        return registry.find_pair(source, self.target)
+            source, confidence = choose_language(text, registry.find_sources(self.target))
+        return registry.find_pair(source, self.target), source, confidence
 
 
 @dataclass(slots=True)
@@ -76,9 +76,10 @@ class DocumentJob:
     units: int = 0
     units_done: int = 0
     began: float = field(default_factory=time.monotonic)
-    ended: float = 0.0
     content: bytes = b""
     error: str = ""
+    issues: tuple[Issue, ...] = ()
+    """What was found wrong with the whole: that it is in another language."""
 
     @property
     def seconds_remaining(self) -> int:
@@ -94,7 +95,8 @@ class DocumentJobs:
 
     def __init__(self, service: TranslationService) -> None:
         self._service = service
-        self._jobs: dict[str, DocumentJob] = {}
+        self._running: dict[str, DocumentJob] = {}
+        self._ended: DocumentStore[DocumentJob] = DocumentStore()
         self._tasks: set[asyncio.Task[None]] = set()
 
     def start(self, sent: SentDocument, on_done: Callable[[int], None]) -> tuple[str, DocumentJob]:
@@ -102,36 +104,33 @@ class DocumentJobs:
 
         `on_done` is given its number of characters.
         """
-        self._forget_old()
         if len(self._tasks) >= MAX_DOCUMENT_JOBS:
             raise ServiceError(503, "too many documents at once; try again later", retry_after=5)
         name, job = secrets.token_hex(16).upper(), DocumentJob(sent.extension)
-        self._jobs[name] = job
-        task = asyncio.create_task(self._run(job, sent, on_done))
+        self._running[name] = job
+        task = asyncio.create_task(self._run(name, sent, on_done))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return name, job
 
     def find(self, name: str, key: str) -> DocumentJob:
         """Return a document by its name and key, or raise 404."""
-        job = self._jobs.get(name)
-        if job is None or not secrets.compare_digest(job.key.encode(), key.encode()):
-            raise ServiceError(404, "there is no such document, or it has expired")
+        job = self._running.get(name) or self._ended.get(name)
+        if not secrets.compare_digest(job.key.encode(), key.encode()):
+            raise no_such_document()
         return job
 
     def take(self, name: str) -> None:
         """Forget a document, which can be fetched once."""
-        self._jobs.pop(name, None)
+        self._ended.drop(name)
 
     def close(self) -> None:
         """End what is not done."""
         for task in self._tasks:
             task.cancel()
 
-    async def _run(
-        self, job: DocumentJob, sent: SentDocument, on_done: Callable[[int], None]
-    ) -> None:
-        service = self._service
+    async def _run(self, name: str, sent: SentDocument, on_done: Callable[[int], None]) -> None:
+        service, job = self._service, self._running[name]
         try:
             document = await asyncio.to_thread(sent.open, service.settings.limits.max_body)
             whole = "\n".join(unit.text for unit in document.units)
@@ -142,7 +141,9 @@ class DocumentJobs:
                     f"the document has {len(whole):,} characters; at most "
                     f"{DOCUMENT_CHARACTERS:,} are allowed",
                 )
-            model = await asyncio.to_thread(sent.choose_model, whole, service.registry)
+            model, source, _ = await asyncio.to_thread(sent.choose_model, whole, service.registry)
+            issue = await asyncio.to_thread(service.check_language, model, whole, source)
+            job.issues = () if issue is None else (issue,)
             job.status = "translating"
             texts = UnitTexts(document.units)
             job.units = len(texts)
@@ -162,7 +163,7 @@ class DocumentJobs:
             else:
                 job.error = known.detail if known is not None else "the document failed"
         finally:
-            job.ended = time.monotonic()
+            self._ended.put(name, self._running.pop(name), len(job.content))
 
     async def _translate(
         self, job: DocumentJob, model: ServedModel, texts: list[str], *, align: bool
@@ -185,12 +186,3 @@ class DocumentJobs:
             else:
                 job.units_done += len(some)
         return found
-
-    def _forget_old(self) -> None:
-        """Forget documents that nobody fetched in time, and the oldest where there is no room."""
-        now, size = time.monotonic(), 0
-        for name, job in reversed(list(self._jobs.items())):
-            size += len(job.content)
-            old = job.ended and now - job.ended > DOCUMENT_SECONDS
-            if old or (job.ended and size > DOCUMENT_BYTES):
-                del self._jobs[name]

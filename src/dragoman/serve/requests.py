@@ -14,20 +14,19 @@ from typing import Any, Final, NamedTuple
 
 from fastapi import Request, Response
 from fastapi.routing import APIRoute
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 from starlette.datastructures import FormData
 from starlette.exceptions import HTTPException
 
 from dragoman.inference import Translation
 from dragoman.inference.documents.html import HtmlTexts
-from dragoman.inference.translation_types import Issue
+from dragoman.inference.translation_types import Issue, IssueKind
 from dragoman.serve.authentication import Authenticator
 from dragoman.serve.errors import ServiceError
 from dragoman.serve.limits import MAX_FORM_FIELDS
 from dragoman.serve.model_registry import ServedModel
 from dragoman.serve.service import TranslationService
-from dragoman.text.languages import detect_languages
-from dragoman.text.wrong_language import find_other_language
+from dragoman.text.languages import choose_language
 
 
 def get_service(request: Request) -> TranslationService:
@@ -53,10 +52,18 @@ class TranslatedText(NamedTuple):
     confidence: float
     """How probable this language is; 1 if the request names it."""
 
-    def in_other_language(self, code: str) -> TranslatedText:
+    def with_language_issue(self, issue: Issue) -> TranslatedText:
         """Return this with the issue that the text seems to be in another language."""
-        issues = (*self.translation.issues, Issue("language", code))
+        issues = (*self.translation.issues, issue)
         return self._replace(translation=replace(self.translation, issues=issues), confidence=0.0)
+
+
+class NativeIssue(BaseModel):
+    """Says what was found wrong with a translation."""
+
+    kind: IssueKind
+    detail: str
+    repaired: bool = Field(description="Whether it could be mended.")
 
 
 def check_size(request: Request, texts: Sequence[str]) -> None:
@@ -87,7 +94,7 @@ async def translate(
     if source is None:
         candidates = registry.find_sources(target)
         languages = await asyncio.to_thread(
-            lambda: [detect_languages(text, candidates)[0] for text in texts]
+            lambda: [choose_language(text, candidates) for text in texts]
         )
     else:
         languages = [(source, 1.0)] * len(texts)
@@ -108,15 +115,16 @@ async def translate(
     for members, translations in zip(groups.values(), translated, strict=True):
         for i, translation in zip(members, translations, strict=True):
             results[i] = TranslatedText(translation, *languages[i])
-    others = await asyncio.to_thread(
-        lambda: [find_other_language(texts[i], languages[i][0]) for i in range(len(texts))]
-    )
-    for chosen, members in groups.items():
-        for i in members:
-            if (other := others[i]) is not None:
-                results[i] = results[i].in_other_language(other)
-                service.metrics.issues.labels(chosen.name, "language", "no").inc()
-    return [results[i] for i in range(len(texts))]
+
+    def check_languages() -> list[TranslatedText]:
+        for chosen, members in groups.items():
+            for i in members:
+                issue = service.check_language(chosen, texts[i], results[i].source)
+                if issue is not None:
+                    results[i] = results[i].with_language_issue(issue)
+        return [results[i] for i in range(len(texts))]
+
+    return await asyncio.to_thread(check_languages)
 
 
 class PlainTexts:

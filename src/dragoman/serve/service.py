@@ -16,6 +16,7 @@ from typing import Any, Final, TypeVar
 from dragoman.errors import DragomanError
 from dragoman.inference import Translation
 from dragoman.inference.parser import Parse
+from dragoman.inference.translation_types import Issue
 from dragoman.serve.batcher import Batcher
 from dragoman.serve.errors import raise_service_errors
 from dragoman.serve.limits import AdmissionControl, RequestContext, current_request
@@ -25,6 +26,7 @@ from dragoman.serve.serial_queue import SerialQueue
 from dragoman.serve.settings import Settings
 from dragoman.system.cores import available_cores
 from dragoman.text.languages import detect_languages
+from dragoman.text.wrong_language import find_other_language
 
 HEALTHY_SECONDS: Final = 5.0
 """How long a model that has answered counts as answering."""
@@ -84,6 +86,14 @@ class TranslationService:
             repaired = "yes" if issue.repaired else "no"
             self.metrics.issues.labels(model.name, issue.kind, repaired).inc()
         return found
+
+    def check_language(self, model: ServedModel, text: str, source: str) -> Issue | None:
+        """Return the issue that a text is surely not in its source language, and count it."""
+        other = find_other_language(text, source)
+        if other is None:
+            return None
+        self.metrics.issues.labels(model.name, "language", "no").inc()
+        return Issue("language", other)
 
     async def parse(
         self, model: ServedModel, sentences: Sequence[list[str]], **options: Any

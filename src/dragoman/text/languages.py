@@ -124,19 +124,31 @@ def _codes_in_name(name: str) -> tuple[str, ...]:
 def detect_languages(text: str, languages: Sequence[str]) -> list[tuple[str, float]]:
     """Return which of `languages` a text may be in, likeliest first, each with its probability.
 
-    Where there is only one, the text is not looked at. Raise DataError where none of them can be
-    detected.
+    The probability is that among all languages which can be detected, so that a text in none of
+    `languages` has low ones. Raise DataError where none of them can be detected.
     """
-    if len(languages) < 2:
-        return [(code, 1.0) for code in languages]
     scores = identify_language(text)
     known = {code: scores[primary_code(code)] for code in languages if primary_code(code) in scores}
     if not known:
         raise DataError(f"none of {', '.join(languages)} can be detected; name the source")
-    best = max(known.values())
-    weights = {code: math.exp(score - best) for code, score in known.items()}
-    total = sum(weights.values())
-    return sorted(((c, w / total) for c, w in weights.items()), key=lambda one: -one[1])
+    best = max(scores.values())
+    total = sum(math.exp(score - best) for score in scores.values())
+    found = [(code, math.exp(score - best) / total) for code, score in known.items()]
+    return sorted(found, key=lambda one: -one[1])
+
+
+def choose_language(text: str, languages: Sequence[str]) -> tuple[str, float]:
+    """Return which of `languages` a text is taken to be in, and how probable that is among them.
+
+    Where there is only one, the text is not looked at. Raise DataError where none of them can be
+    detected.
+    """
+    if len(languages) == 1:
+        return languages[0], 1.0
+    found = detect_languages(text, languages)
+    code, probability = found[0]
+    total = sum(each for _, each in found)
+    return code, probability / total if total else 1 / len(found)
 
 
 def identify_language(text: str) -> dict[str, float]:

@@ -121,6 +121,14 @@ def test_a_document_is_sent_asked_after_and_fetched_once(service_of_documents: S
     assert service.post(f"/v2/document/{handle['document_id']}/result", key).status_code == 404
 
 
+def test_a_document_in_another_language_is_told_of(service_of_documents: Service) -> None:
+    service = service_of_documents
+    text = "안녕하세요. 저는 학생입니다. 오늘은 날씨가 아주 좋습니다."
+    state = wait(service, send(service, "a.txt", text.encode()).json())
+    assert state["status"] == "done"
+    assert state["issues"] == [{"kind": "language", "detail": "ko", "repaired": False}]
+
+
 def test_a_broken_document_says_what_is_wrong(service_of_documents: Service) -> None:
     service = service_of_documents
     state = wait(service, send(service, "a.docx", b"no zip").json())

@@ -8,17 +8,14 @@ from typing import Any
 
 import pytest
 
-from dragoman.serve.errors import ServiceError
-from dragoman.serve.routes.documents import DocumentStore
-
 from ..service_fixtures import SENTENCES, Service
 from .test_libretranslate import expected
 
 
-def upload(service: Service, name: str, content: bytes) -> Any:
+def upload(service: Service, name: str, content: bytes, source: str = "en") -> Any:
     return service.client.post(
         "/translate_file",
-        data={"source": "en", "target": "de"},
+        data={"source": source, "target": "de"},
         files={"file": (name, content, "application/octet-stream")},
     )
 
@@ -103,9 +100,20 @@ def test_only_what_was_translated_can_be_fetched(service: Service) -> None:
         assert service.client.get(f"/download_file/{name}").status_code == 404
 
 
-def test_files_go_when_there_is_no_room() -> None:
-    store = DocumentStore(max_bytes=250)
-    names = [store.put("txt", bytes(100)) for _ in range(3)]
-    with pytest.raises(ServiceError):
-        store.get(names[0])
-    assert store.get(names[1]) == store.get(names[2]) == ("txt", bytes(100))
+KOREAN = "안녕하세요. 저는 학생입니다. 오늘은 날씨가 아주 좋습니다."
+
+
+@pytest.mark.parametrize("source", ["en", "auto"])
+def test_a_file_in_another_language_is_told_of(source: str, served: Callable[..., Service]) -> None:
+    service = served(names=("ende",))
+    korean = upload(service, "a.txt", KOREAN.encode(), source=source).json()
+    assert korean["issues"] == [{"kind": "language", "detail": "ko", "repaired": False}]
+    english = upload(service, "a.txt", b"The weather is very nice today.", source=source).json()
+    assert "issues" not in english
+    if source == "auto":
+        assert korean["detectedLanguage"] == {"confidence": 0.0, "language": "en"}
+        assert english["detectedLanguage"] == {"confidence": 100.0, "language": "en"}
+    else:
+        assert set(english) == {"translatedFileUrl"}
+    wanted = 'dragoman_issues_total{kind="language",model="ende",repaired="no"} 1.0'
+    assert wanted in service.client.get("/metrics").text

@@ -56,15 +56,29 @@ def test_the_pair_chooses_the_model(service: Service) -> None:
     assert found != service.post("/translate", ASK).json()
 
 
+ENGLISH = "The weather is very nice today, isn't it?"
+
+
 def test_each_item_is_detected_for_itself(served: Callable[..., Service], models: Any) -> None:
     service = served(names=("ende", "silent"), pairs={"silent": ("fr", "de")})
-    texts = ["The weather is very nice today, isn't it?", "Le temps est très beau aujourd'hui."]
+    texts = [ENGLISH, "Le temps est très beau aujourd'hui."]
     found = service.post("/translate", ASK | {"q": texts, "source": "auto"}).json()
     assert [one["language"] for one in found["detectedLanguage"]] == ["en", "fr"]
     assert all(50 < one["confidence"] <= 100 for one in found["detectedLanguage"])
     ranked = service.post("/detect", {"q": texts[1]}).json()
     assert [one["language"] for one in ranked] == ["fr", "en"]
-    assert sum(one["confidence"] for one in ranked) == pytest.approx(100)
+    assert ranked[0]["confidence"] > 90
+    assert ranked[1]["confidence"] < 1
+    ranked = service.post("/detect", {"q": "오늘은 날씨가 아주 좋습니다."}).json()
+    assert all(one["confidence"] < 1 for one in ranked)
+
+
+def test_one_language_is_detected_as_several_are(served: Callable[..., Service]) -> None:
+    service = served(names=("ende",))
+    for text, least, most in ((ENGLISH, 90, 100), ("Das Wetter ist heute sehr schön.", 0, 1)):
+        [found] = service.post("/detect", {"q": text}).json()
+        assert found["language"] == "en"
+        assert least <= found["confidence"] <= most
 
 
 @pytest.mark.parametrize(

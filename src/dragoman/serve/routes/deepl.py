@@ -15,6 +15,7 @@ from dragoman.serve.errors import DEEPL_ERROR_RESPONSES, ServiceError
 from dragoman.serve.requests import (
     Body,
     FormRoute,
+    NativeIssue,
     form_schema,
     get_authenticator,
     get_service,
@@ -128,6 +129,10 @@ class DocumentState(BaseModel):
     seconds_remaining: int | None = None
     billed_characters: int | None = None
     error_message: str | None = None
+    issues: list[NativeIssue] | None = Field(
+        default=None,
+        description="That the document seems to be in another language than it was taken for.",
+    )
 
 
 @router.post("/document")
@@ -174,6 +179,7 @@ async def document_state(request: Request, document_id: str, body: DocumentKey) 
         state.seconds_remaining = job.seconds_remaining
     elif job.status == "done":
         state.billed_characters = job.characters
+        state.issues = [NativeIssue(**issue.to_dict()) for issue in job.issues] or None
     elif job.status == "error":
         state.error_message = job.error
     return state

@@ -4,59 +4,39 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-import time
 from typing import Annotated, Any
 from urllib.parse import quote
 
 from fastapi import APIRouter, File, Form, Request, UploadFile
 from fastapi.responses import Response
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from dragoman.inference.documents.document import Document, Unit
 from dragoman.inference.documents.formats import MEDIA_TYPES
 from dragoman.inference.documents.unit_translation import UnitTexts
 from dragoman.serve.document_jobs import SentDocument
-from dragoman.serve.errors import ERROR_RESPONSES, ServiceError
-from dragoman.serve.limits import DOCUMENT_BYTES, DOCUMENT_SECONDS
-from dragoman.serve.requests import check_size, get_authenticator, get_service
+from dragoman.serve.errors import ERROR_RESPONSES
+from dragoman.serve.model_registry import ServedModel
+from dragoman.serve.requests import NativeIssue, check_size, get_authenticator, get_service
+from dragoman.serve.routes.libretranslate import Detected, describe_detected
 
 router = APIRouter(tags=["LibreTranslate"], responses=ERROR_RESPONSES)
 
 
-class DocumentStore:
-    """Keep translated documents in memory for a while, under names that cannot be guessed."""
-
-    def __init__(self, max_bytes: int = DOCUMENT_BYTES, seconds: float = DOCUMENT_SECONDS) -> None:
-        self._max_bytes, self._seconds = max_bytes, seconds
-        self._documents: dict[str, tuple[float, str, bytes]] = {}
-
-    def put(self, extension: str, content: bytes) -> str:
-        """Keep a document and return its name; the oldest are dropped if there is no room."""
-        now = time.monotonic()
-        size = len(content)
-        for name, (then, _, other) in reversed(list(self._documents.items())):
-            size += len(other)
-            if now - then > self._seconds or size > self._max_bytes:
-                del self._documents[name]
-        name = f"{secrets.token_urlsafe(24)}.{extension}"
-        self._documents[name] = now, extension, content
-        return name
-
-    def get(self, name: str) -> tuple[str, bytes]:
-        """Return the extension and content of a document, or raise 404."""
-        then, extension, content = self._documents.get(name, (0.0, "", b""))
-        if not extension or time.monotonic() - then > self._seconds:
-            raise ServiceError(404, "there is no such file, or it has expired")
-        return extension, content
-
-
 class FileAnswer(BaseModel):
-    """Says where the translated file can be fetched."""
+    """Says where the translated file can be fetched, and what was found wrong with it."""
 
     translatedFileUrl: str
+    detectedLanguage: Detected | None = Field(
+        default=None, description="Only if the source is auto."
+    )
+    issues: list[NativeIssue] | None = Field(
+        default=None,
+        description="That the file seems to be in another language than it was taken for.",
+    )
 
 
-@router.post("/translate_file")
+@router.post("/translate_file", response_model_exclude_none=True)
 async def translate_file(
     request: Request,
     file: Annotated[UploadFile, File(description=f"One of: {', '.join(MEDIA_TYPES)}.")],
@@ -73,24 +53,31 @@ async def translate_file(
         source=None if source == "auto" else source,
         target=target,
     )
-    max_body = get_service(request).settings.limits.max_body
-    document = await asyncio.to_thread(sent.open, max_body)
+    service = get_service(request)
+    document = await asyncio.to_thread(sent.open, service.settings.limits.max_body)
     # One text, so that it is in one language.
     whole = "\n".join(unit.text for unit in document.units)
-    units = await _translate_units(request, sent, document, whole)
+    check_size(request, [whole])
+    model, language, confidence = await asyncio.to_thread(
+        sent.choose_model, whole, service.registry
+    )
+    units = await _translate_units(request, model, document)
     get_authenticator(request).add_usage(key, len(whole))
     filled = await asyncio.to_thread(document.fill, units)
-    name = request.app.state.documents.put(extension, filled)
-    return FileAnswer(translatedFileUrl=f"{request.base_url}download_file/{quote(name)}")
+    name = f"{secrets.token_urlsafe(24)}.{extension}"
+    request.app.state.documents.put(name, filled, len(filled))
+    answer = FileAnswer(translatedFileUrl=f"{request.base_url}download_file/{quote(name)}")
+    issue = await asyncio.to_thread(service.check_language, model, whole, language)
+    if issue is not None:
+        answer.issues = [NativeIssue(**issue.to_dict())]
+    if sent.source is None:
+        answer.detectedLanguage = describe_detected(language, 0.0 if issue else confidence)
+    return answer
 
 
-async def _translate_units(
-    request: Request, sent: SentDocument, document: Document, whole: str
-) -> list[Unit]:
-    """Translate the units of a document, all from the language that most of it is in."""
-    check_size(request, [whole])
+async def _translate_units(request: Request, model: ServedModel, document: Document) -> list[Unit]:
+    """Translate the units of a document."""
     service = get_service(request)
-    model = await asyncio.to_thread(sent.choose_model, whole, service.registry)
     request.state.log_fields["models"] = [model.name]
     texts = UnitTexts(document.units)
     with service.admission.admit(len(texts)):
@@ -104,7 +91,8 @@ async def _translate_units(
 @router.get("/download_file/{name}", response_class=Response)
 async def download_file(request: Request, name: str) -> Response:
     """Return a translated file."""
-    extension, content = request.app.state.documents.get(name)
+    content: bytes = request.app.state.documents.get(name)
+    extension = name.rpartition(".")[2]
     headers: dict[str, Any] = {
         "content-disposition": f'attachment; filename="translation.{extension}"'
     }

@@ -99,7 +99,9 @@ async def translate_texts(request: Request, body: TranslateBody) -> dict[str, An
     authenticator.add_usage(key, sum(map(len, texts)))
     answer: dict[str, list[Any]] = {"translatedText": [one.translation.text for one in found]}
     if body.source == "auto":
-        answer["detectedLanguage"] = [_detected(one.source, one.confidence) for one in found]
+        answer["detectedLanguage"] = [
+            describe_detected(one.source, one.confidence) for one in found
+        ]
     if body.alternatives:
         answer["alternatives"] = [
             [other.text for other in one.translation.alternatives] for one in found
@@ -111,11 +113,14 @@ async def translate_texts(request: Request, body: TranslateBody) -> dict[str, An
 
 @router.post("/detect", response_model=list[Detected], openapi_extra=form_schema(DetectBody))
 async def detect_language(request: Request, body: DetectBody) -> list[Detected]:
-    """List the languages a text may be in, of those served, likeliest first."""
+    """List the languages a text may be in, of those served, likeliest first.
+
+    The confidence is that among all languages, so that a text in none of those served has low ones.
+    """
     get_authenticator(request).authenticate(request, body.api_key)
     check_size(request, [body.q])
     sources = get_service(request).registry.sources
-    return [_detected(*one) for one in detect_languages(body.q, sources)]
+    return [describe_detected(*one) for one in detect_languages(body.q, sources)]
 
 
 @router.get("/languages")
@@ -157,5 +162,6 @@ async def settings(request: Request) -> dict[str, Any]:
     }
 
 
-def _detected(language: str, confidence: float) -> Detected:
+def describe_detected(language: str, confidence: float) -> Detected:
+    """Return a language and its probability as LibreTranslate writes them."""
     return Detected(confidence=round(100 * confidence, 2), language=language)

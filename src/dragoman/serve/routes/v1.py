@@ -14,7 +14,6 @@ from starlette.types import Receive, Scope, Send
 
 from dragoman.inference import Glossary, Translation
 from dragoman.inference.join_translations import Between, join_translations
-from dragoman.inference.translation_types import IssueKind
 from dragoman.serve.errors import ERROR_RESPONSES, ServiceError
 from dragoman.serve.limits import (
     MAX_ALTERNATIVE_WORDS,
@@ -24,9 +23,16 @@ from dragoman.serve.limits import (
     MAX_PHRASES,
 )
 from dragoman.serve.model_registry import ServedModel
-from dragoman.serve.requests import Body, check_size, get_authenticator, get_service, translate
+from dragoman.serve.requests import (
+    Body,
+    NativeIssue,
+    check_size,
+    get_authenticator,
+    get_service,
+    translate,
+)
 from dragoman.serve.service import TranslationService
-from dragoman.text.languages import detect_languages
+from dragoman.text.languages import choose_language
 
 router = APIRouter(prefix="/v1", tags=["Dragoman"], responses=ERROR_RESPONSES)
 
@@ -93,14 +99,6 @@ class TranslateBody(SearchBody):
     )
     align: bool = Field(False, description="Say which source word each word comes from.")
     pairs: bool = Field(False, description="Give each sentence with its translation, too.")
-
-
-class NativeIssue(BaseModel):
-    """Says what was found wrong with a translation."""
-
-    kind: IssueKind
-    detail: str
-    repaired: bool = Field(description="Whether it could be mended.")
 
 
 class NativeTranslation(BaseModel):
@@ -311,7 +309,7 @@ async def translate_stream(request: Request, body: StreamBody) -> Response:
     service, target = get_service(request), body.target or ""
     model = _find_model(request, body)
     if model is None:
-        code, _ = detect_languages(body.text, service.registry.find_sources(target))[0]
+        code, _ = choose_language(body.text, service.registry.find_sources(target))
         model = service.registry.find_pair(code, target)
     model.translator  # noqa: B018  # a parser is refused before the stream begins
     get_authenticator(request).add_usage(key, len(body.text))
