@@ -94,7 +94,7 @@ def test_filter_writes_what_it_keeps(tmp_path: Path) -> None:
 
 def test_filter_repeats_and_leaves_out_by_likeness(tmp_path: Path) -> None:
     sample = tmp_path / "sample.de"
-    sample.write_text("Der Fluss fließt breit durch das Land.\n")
+    sample.write_text("Der Fluss ist breit, und der Wald ist grün.\n")
     selection = Selection(sample, repeat=0.34, leave_out=0.34)
     corpus = _write_corpus(tmp_path)
     report = filter_corpus(corpus, tmp_path / "out", ("c.en", "c.de"), selection=selection)

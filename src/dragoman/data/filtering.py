@@ -38,9 +38,15 @@ _MARKUP: Final = re.compile(
     r"|\\[ntr\"\\]|https?://[^\s)>,]+|[\w.+-]{1,40}@[\w-]{1,40}\.\w+",
     re.IGNORECASE,
 )
-_NUMBER: Final = re.compile(r"\d+(?:[.,'’]\d+)*")
+_MARKUP_CHARACTER: Final = re.compile(r"[<%{&\\@]|://")
+"""Text without any of these has no markup, and is not searched for it."""
+_NO_LETTER: Final = re.compile(r"[\W\d_]+")
+_NUMBER: Final = re.compile(
+    r"\d{1,3}(?:[.,'’]\d{3}(?!\d))+(?:[.,]\d+)?|(?<![\d.,])\d+[.,]\d+(?![.,]?\d)|\d+"
+)
+"""A number with its separators; a date is several."""
 _SENTENCE_BREAK: Final = re.compile(
-    r"(?:[^\W\d_]{3}|[가-힣]{2})[.!?][\"'”“»)]* (?=[\"'„“«(]?[A-ZÄÖÜÀ-ÝА-Я가-힣])"
+    r"(?<=\w\w)(?:(?<=\w\w\w)|(?<=[가-힣]))(?<!\d)[.!?][\"'”“»)]* (?=[\"'„“«(]?[A-ZÄÖÜÀ-ÝА-Я가-힣])"
 )
 _VARIABLE: Final = re.compile(r"\d+|\"[^\"]*\"|“[^”]*”|„[^“]*“|'[^']*'")
 _CHUNK: Final = re.compile(r"[가-힣]{1,2}|[^\W\d가-힣_]{1,6}")
@@ -61,7 +67,7 @@ def reason_to_filter(source: str, target: str) -> Reason | None:
         return "length ratio"
     if not (_is_mostly_letters(source) and _is_mostly_letters(target)):
         return "few letters"
-    if sorted(_MARKUP.findall(source)) != sorted(_MARKUP.findall(target)):
+    if _markup(source) != _markup(target):
         return "markup"
     if _digits(source) != _digits(target):
         return "numbers"
@@ -70,9 +76,12 @@ def reason_to_filter(source: str, target: str) -> Reason | None:
     return None
 
 
+def _markup(text: str) -> list[str]:
+    return sorted(_MARKUP.findall(text)) if _MARKUP_CHARACTER.search(text) else []
+
+
 def _is_mostly_letters(text: str) -> bool:
-    dense = "".join(text.split())
-    return 2 * sum(map(str.isalpha, dense)) >= len(dense)
+    return 3 * len(_NO_LETTER.sub("", text)) >= len(text) - text.count(" ")
 
 
 def _digits(text: str) -> list[str]:
