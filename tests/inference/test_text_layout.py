@@ -83,6 +83,23 @@ def test_alternatives_and_issues_are_joined() -> None:
     assert len(found.issues) == 2
 
 
+@pytest.mark.parametrize(
+    ("known", "wanted"),
+    [
+        ({"One.": "一。", "Two.": "二。", "Three.": "三。"}, "一。二。三。"),
+        ({"One.": "一。"}, "一。 Two. Three."),
+        ({"One.": "一。", "Two.": "二。"}, "一。二。 Three."),
+        ({"Two.": "二。"}, "One. 二。 Three."),
+    ],
+)
+def test_sentences_that_were_not_translated_keep_their_spaces(
+    known: dict[str, str], wanted: str
+) -> None:
+    layout = TextLayout("One. Two. Three.", "en", "zh")
+    found = [Translation(one, known.get(one, one), 0.0, ()) for one in layout.sentences]
+    assert layout.join(found, same).text == wanted
+
+
 def test_alternatives_are_aligned_with_the_text_whatever_the_model_got_of_it() -> None:
     bare = Translation("a", "b b", 0.0, (), alignment=((1, 1),))  # without an unknown word
     best = Translation("ệ a", "ệ b", 0.0, (), alignment=((1, 1),), alternatives=(bare,))

@@ -56,6 +56,7 @@ def _alternative(part: Between | Translation, rank: int) -> Between | Translatio
 
 
 def _join_rank(source: str, parts: Parts, normalize: Callable[[str], str]) -> Translation:
+    parts = _keep_spaces(parts, normalize)
     translated = [part for part in parts if isinstance(part, Translation)]
     return Translation(
         source,
@@ -68,6 +69,20 @@ def _join_rank(source: str, parts: Parts, normalize: Callable[[str], str]) -> Tr
         confidence=_mean_confidence(translated),
         words=tuple(word for part in translated for word in part.words),
     )
+
+
+def _keep_spaces(parts: Parts, normalize: Callable[[str], str]) -> Parts:
+    """Return the parts with the source's spaces beside those that were not translated after all."""
+    kept = list(parts)
+    for place, part in enumerate(parts):
+        if isinstance(part, Between) and part.source and not part.target:
+            beside = (*parts[max(0, place - 1) : place], *parts[place + 1 : place + 2])
+            if any(
+                isinstance(other, Translation) and normalize(other.text) == normalize(other.source)
+                for other in beside
+            ):
+                kept[place] = Between(part.source, part.source)
+    return kept
 
 
 def _mean_confidence(parts: Sequence[Translation]) -> float | None:
