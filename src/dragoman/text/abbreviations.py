@@ -77,12 +77,12 @@ _COMMON: Final = {
 _TABLES: Final[dict[str, dict[str, str]]] = {
     "en": {
         "never_last": """
-            a.k.a aka assn atty bldg cit dept det dist esp est fr ibid incl insp mx n.b op pt pvt
-            rep supt univ w.r.t
+            a.k.a aka assn attn atty bldg cit dept det dist encl esp est excl fr ibid incl insp mx
+            n.b op pt pvt rep supt univ w.r.t
         """,
         "before_numbers": """
             app Apr art Aug bk chap cl Dec Feb figs Jan Jul Jun lot Mar nos Nov Oct op para pt ref
-            refs reg rm sc sect Sep Sept ste suite ver vol
+            qty refs reg rm sc sect Sep Sept ste suite ver vol
         """,
         "may_be_last": """
             b.i.d bn ct dr dz est Fri gal hwy intl ln mfg mi mins mn mo Mon mos mph natl pkg pkwy

@@ -75,6 +75,15 @@ _UNITS: Final = frozenset(
 )
 _CHAT_WORDS: Final = frozenset(("brb", "hmm", "np", "pls", "pst", "thx"))
 """Neither have a vowel, and yet they are no abbreviations that need a point."""
+_CHAT_FIRST: Final = frozenset(
+    (
+        *("brb", "btw", "bye", "ciao", "cu", "cya", "danke", "haha", "hehe", "hihi", "hmm", "idk"),
+        *("jk", "lg", "lmao", "lol", "merci", "mfg", "np", "ok", "okay", "omg", "pls", "plz"),
+        *("thanks", "thx", "ttyl", "ty", "vg", "yay", "yep", "yup"),
+    )
+)
+"""People begin a sentence with these in lower case, in whatever case they write otherwise."""
+_CONJUNCTIONS: Final = frozenset(("and", "but", "et", "mais", "oder", "or", "ou", "und"))
 _CASUAL_AND_CAPITAL: Final = re.compile(r"[.!?]\s+[^\W\d_a-zà-ÿ]")
 _NAMES_WITH_MARKS: Final = frozenset({"Yahoo", "Jeopardy", "Yum", "モーニング娘"})
 
@@ -230,7 +239,10 @@ class _Paragraph:
         if lower:
             if run[-1] not in _STRONG:
                 return False
-            return self._is_casual() or self._next_word(next_at) in self._words.casual_first
+            word = self._next_word(next_at)
+            loud = sum(mark in _STRONG for mark in run) > 1 and word not in _CONJUNCTIONS
+            begins = word in self._words.casual_first or word in _CHAT_FIRST
+            return loud or begins or self._is_casual()
         word = self._word_before(at)
         if word in _NAMES_WITH_MARKS:
             return self._next_word(next_at) in self._words.first
@@ -258,8 +270,9 @@ class _Paragraph:
         if lower:
             if kind or (len(word) < 2 and not word.isdigit()):
                 return False
+            following = self._next_word(next_at)
             return self._is_casual() or (
-                self._next_word(next_at) in words.casual_first and len(word) > 2
+                len(word) > 2 and (following in words.casual_first or following in _CHAT_FIRST)
             )
         if kind == "never":
             return False
@@ -268,7 +281,10 @@ class _Paragraph:
             kind = "maybe"
         if kind == "number":
             return not (
-                first.isdigit() or first in "§#" or (len(following) == 1 and following != "i")
+                first.isdigit()
+                or first in "§#"
+                or (len(following) == 1 and following != "i")
+                or (word[:1].isupper() and self._is_before_number(next_at))  # Tel. No. 5
             )
         if first.isdigit():
             digits = word.rsplit("(", 1)[-1]
@@ -444,6 +460,11 @@ class _Paragraph:
     def _next_word(self, at: int) -> str:
         found = _WORD.match(self._text, at, at + 30)
         return found[0].lower().replace("’", "'") if found else ""
+
+    def _is_before_number(self, at: int) -> bool:
+        """Return whether an abbreviation stands here that a number follows."""
+        word = self._next_word(at)
+        return word in self._words.before_numbers and self._text[at + len(word) :][:1] == "."
 
     def _is_initial(self, at: int) -> bool:
         return self._text[at + 1 : at + 2] == "."
