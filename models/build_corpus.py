@@ -30,7 +30,8 @@ GENERAL_TWICE = {"tatoeba", "korsts", "cocoa"}
 _ACCELERATOR = re.compile(r"(?<![\w&_])([&_])(?=\w)|(?<=\w)([&_])(?=\w)")
 _KOREAN_ACCELERATOR = re.compile(r"\s?\([&_]?[A-Z]\)")
 _ADDRESS = re.compile(r"((?:Herr|Frau|Sehr geehrte|Liebe|Meine|Werte)[^.,:;!?]{0,60})! (\w+)")
-_PARTICLE_CUT_OFF = re.compile(r"(?<=[가-힣]) (을|를|은|는|이|가|의|에|에서|으로|로|와|과)(?= )")
+_PARTICLE_CUT_OFF = re.compile(r"(?<=[\w)\]\"'`”’]) (을|를|은|는|의|와|과|에서|으로)(?=[ ,.]|$)")
+"""Particles that are words of their own nowhere else; 이, 가, 로 and 에 may be."""
 
 
 def read(path: Path) -> Iterator[str]:

@@ -41,6 +41,7 @@ from dragoman.models.int8_weights import (
 from dragoman.models.supported_settings import unsupported
 from dragoman.models.weight_files import MappedSafetensors, check_shapes
 from dragoman.system.atomic_files import atomic_directory, atomic_write
+from dragoman.system.installed_models import describe_missing_model, find_installed_model
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.trees.tree_tokenizer import load_tokenizer
 
@@ -87,7 +88,7 @@ class LoadedModel:
     @property
     def has_only_int8(self) -> bool:
         """Return whether its only weights are rounded, so that it can be used and nothing more."""
-        return not (self.path / WEIGHTS_FILE).exists()
+        return (self.path / INT8_FILE).exists() and not (self.path / WEIGHTS_FILE).exists()
 
     @property
     def weights_file(self) -> Path:
@@ -266,9 +267,15 @@ def _check_replaceable(path: Path) -> None:
 
 
 def _find_model(path: Path) -> Path:
-    """Return the model directory itself, or that of a run: its final model, or its best so far."""
+    """Return a model's directory, given itself, its run, or the name of an installed model.
+
+    Of a run it is the final model, or the best so far. A directory comes before a name.
+    """
     if not path.exists():
-        raise ModelError(f"{path}: no such model; give a directory that dragoman train made")
+        installed = find_installed_model(str(path))
+        if installed is None:
+            raise ModelError(describe_missing_model(str(path)))
+        path = installed
     for candidate in (path, path / "model", path / "best"):
         weights = (candidate / name for name in (WEIGHTS_FILE, INT8_FILE))
         if (candidate / CARD_FILE).exists() and any(file.exists() for file in weights):

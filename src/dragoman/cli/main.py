@@ -14,6 +14,7 @@ from dragoman.cli import (
     data,
     evaluate,
     inspect,
+    installed,
     models,
     parse,
     score,
@@ -66,6 +67,9 @@ app.command()(serve.serve)
 app.command()(inspect.inspect)
 app.command()(evaluate.evaluate)
 app.command()(evaluate.calibrate)
+app.command()(installed.models)
+app.command()(installed.get)
+app.command()(installed.remove)
 app.command()(train.presets)
 app.command()(models.info)
 app.command()(inspect.plot)
