@@ -43,6 +43,16 @@ def boundary_f1(language: str, half: str, *, told: bool = True) -> float:
     return 2 * right / (found + wanted)
 
 
+def test_a_point_after_a_bracket_ends_the_sentence_whatever_is_in_it() -> None:
+    assert split("Das geht (mit Namen usw.). Diese Namen sind alt.", "de") == [
+        "Das geht (mit Namen usw.).",
+        "Diese Namen sind alt.",
+    ]
+    assert split("It works (names etc.). and goes on", "en") == [
+        "It works (names etc.). and goes on"
+    ]
+
+
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_the_gold_sets_are_large_enough(language: str) -> None:
     paragraphs = [*gold(language, "tuning"), *gold(language, "held out")]

@@ -24,6 +24,8 @@ LONGEST_TITLE: Final = 6
 
 CountPieces = Callable[[Sequence[str]], list[int]]
 _CLOSING: Final = "\"'”’“»)]"
+_UNFINISHED: Final = ":;,"
+"""A sentence whose source ends in a point, "!" or "?" does not end in one of these."""
 _WORD: Final = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 
 
@@ -114,7 +116,11 @@ def _begin_and_end_like(source: str, text: str) -> str:
     said, core = source.rstrip(_CLOSING), text.rstrip(_CLOSING)
     mark, last = said[-1:], core[-1:]
     ends = mark in ("!", "?") or (mark == "." and " " in source)  # not one abbreviation
-    if not ends or not last.isalnum() or has_no_spaces(last):
+    if not ends or has_no_spaces(last):
+        return text
+    if last in _UNFINISHED:  # as before another sentence
+        return core.rstrip(_UNFINISHED + " ") + mark + text[len(core) :]
+    if not last.isalnum():
         return text
     return core + mark + text[len(core) :] if said != source else text + mark
 

@@ -87,6 +87,9 @@ _CONJUNCTIONS: Final = frozenset(("and", "but", "et", "mais", "oder", "or", "ou"
 _CASUAL_AND_CAPITAL: Final = re.compile(r"[.!?]\s+[^\W\d_a-zà-ÿ]")
 _NAMES_WITH_MARKS: Final = frozenset({"Yahoo", "Jeopardy", "Yum", "モーニング娘"})
 
+_POINT_AFTER_BRACKET: Final = re.compile(r"[)\]][\"'”’»]?\.$")
+"""Within a run of marks this is the sentence's own point, whatever stands in the bracket."""
+
 _HANGUL: Final = re.compile("[가-힣]")
 _KOREAN_QUOTING: Final = re.compile(
     r"\s?(?:이?라고|이?라는|이?라며|이?라면서|이?란|하고|하며|하면서|하는|하던|했다|하자|고)(?![가-힣]{3})"
@@ -230,6 +233,8 @@ class _Paragraph:
         elif run[0] in "…‥" or run.startswith(("..", ". .")):
             word = self._word_before(at).lower()
             ends = not lower and not first.isdigit() and word not in self._words.unfinished
+        elif _POINT_AFTER_BRACKET.search(run):
+            ends = not lower
         else:
             ends = self._point_ends(at, next_at, lower, run)
         return ends and not self._closes_inner_bracket(at, run)
@@ -447,7 +452,9 @@ class _Paragraph:
 
     def _closes_inner_bracket(self, at: int, run: str) -> bool:
         closer = next((one for one in run if one in ")]）"), "")
-        return bool(closer) and "[" not in run and self._opens_inside(closer, at)
+        if not closer or run[-1] == ".":  # the sentence's own point follows the bracket
+            return False
+        return "[" not in run and self._opens_inside(closer, at)
 
     def _word_before(self, at: int) -> str:
         """Return the characters before a mark back to a space, without what opens before them."""
