@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
+import dragoman
 from dragoman.errors import ConfigError
 from dragoman.inference import Translator
-from dragoman.inference.alternatives import _next_words, _WordEnds
-from dragoman.search.batching import source_rows
-from dragoman.text.special_tokens import BOS, EOS
+from dragoman.inference.alternatives import next_words
+from dragoman.inference.cpu import kernel_library
+from dragoman.inference.engine import NextPieces
+from dragoman.inference.torch_engine import AfterPrefix
+from dragoman.search.constraints.requirements import OutputRequirements
+from dragoman.text.special_tokens import EOS
 
 TEXT = "the old dog sees"
 
@@ -29,37 +36,71 @@ def test_the_likeliest_first_and_each_is_how_its_translation_begins(reverser: Tr
         assert one.word or words == ["eht"], "no word: the translation ends"
 
 
-@torch.no_grad()
+@pytest.fixture(scope="module", params=["float32", "int8"])
+def computed(request: pytest.FixtureRequest, trained: Path) -> Translator:
+    """The same model computed by PyTorch, and by the CPU engine."""
+    if request.param == "int8" and kernel_library.why_no_kernel():
+        pytest.skip(kernel_library.why_no_kernel())
+    return dragoman.load(trained / "model", precision=request.param)
+
+
+def price(translator: Translator, source: list[int], target: list[int]) -> list[float]:
+    return translator._log_probabilities([source], [target])[0]
+
+
 @pytest.mark.parametrize("prefix", ["", "eht", "god dlo"])
 def test_a_word_is_as_probable_as_its_pieces_and_its_end_together(
-    prefix: str, reverser: Translator
+    prefix: str, computed: Translator
 ) -> None:
-    model, encode = reverser.model, reverser.tokenizer.encode
+    encode = computed.tokenizer.encode
     source, begun = encode(TEXT), encode(prefix)
-    starts_V = reverser._torch_engine.word_starts
-    found = _next_words(model, source, begun, starts_V, 5)
+    starts_V, engine = computed.word_starts, computed._engine or computed._torch_engine
+
+    def predict(words: Any, groups: Any, count: int) -> NextPieces:
+        found = engine.predict_next(source, begun, words, groups, count)
+        assert found is not None
+        return found
+
+    found = next_words(starts_V, 5, predict)
     assert len(found) >= 5
     for ids, probability in found[:5]:
-        state, price = model.start(source_rows([source], torch.device("cpu"))), 0.0
-        for place, piece in enumerate([BOS, *begun, *ids]):
-            log_probs_11V, state = model.step(torch.tensor([[piece]]), state)
-            if len(begun) <= place < len(begun) + len(ids):
-                price += float(log_probs_11V[0, 0, ids[place - len(begun)]])
-        ends_V = starts_V.clone() if ids else torch.zeros_like(starts_V)
-        ends_V[EOS] = True
-        end = float(log_probs_11V[0, 0, ends_V].exp().sum())
-        assert probability == pytest.approx(math.exp(price) * end, rel=1e-3)
+        pieces = sum(price(computed, source, [*begun, *ids])[len(begun) : -1])
+        follows = [EOS, *(np.flatnonzero(starts_V).tolist() if ids else [])]
+        ends = (price(computed, source, [*begun, *ids, one])[-2] for one in follows if one != EOS)
+        end = sum(map(math.exp, (price(computed, source, [*begun, *ids])[-1], *ends)))
+        assert probability == pytest.approx(math.exp(pieces) * end, rel=2e-3)
 
 
 def test_a_word_that_has_ended_goes_on_with_a_space_or_the_end_alone() -> None:
-    follows_BV = torch.tensor([[False, True, False], [True, False, False]])
-    ends = _WordEnds([2, 1], follows_BV)
+    masks = [np.array([False, True, False]), np.array([True, False, False])]
+    required = [
+        OutputRequirements(prefix, after_prefix=mask)
+        for prefix, mask in zip(([0, 0], [0]), masks, strict=True)
+    ]
+    ends = AfterPrefix(required, 3, torch.device("cpu"))
     rows, room = torch.tensor([1, 0]), torch.tensor([9, 9])
     one = ends.allowed(rows, torch.zeros(2, 2, 1, dtype=torch.int64), room)
     assert one.tolist() == [[[True, False, False]] * 2, [[True] * 3] * 2]
     two = ends.allowed(rows, torch.zeros(2, 2, 2, dtype=torch.int64), room)
     assert two.tolist() == [[[True] * 3] * 2, [[False, True, False]] * 2]
     assert [ends.shortest(0), ends.shortest(1)] == [2, 1]
+
+
+@pytest.mark.parametrize("prefix", ["", "eht"])
+def test_the_engine_and_pytorch_name_the_same_words(prefix: str, trained: Path) -> None:
+    if reason := kernel_library.why_no_kernel():
+        pytest.skip(reason)
+    several = [
+        dragoman.load(trained / "model", precision=precision).alternatives(TEXT, prefix, 4, beam=2)
+        for precision in ("float32", "int8")
+    ]
+    (first, *_), (other, *_) = several
+    assert first.word == other.word
+    assert first.probability == pytest.approx(other.probability, rel=0.05)
+    assert len({one.word for found in several for one in found}) <= 5
+    for one in several[1]:
+        words = one.translation.split()
+        assert words[: len(prefix.split()) + 1] == [*prefix.split(), *one.word.split()]
 
 
 def test_the_best_alternative_leads_to_the_best_translation(reverser: Translator) -> None:

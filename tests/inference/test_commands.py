@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import dragoman
 from dragoman.inference import Translator
 from dragoman.text.word_boundaries import contains_phrase
 
@@ -98,13 +99,13 @@ def test_a_glossary_and_what_is_protected_go_together(
 
 @pytest.mark.slow
 def test_scores_are_a_line_each_and_those_of_the_translator(
-    trained: Path, command: Command, tmp_path: Path, reverser: Translator
+    trained: Path, command: Command, tmp_path: Path
 ) -> None:
     source, target = tmp_path / "a.en", tmp_path / "a.de"
     source.write_bytes(LINES)
     target.write_bytes(b"sees god dlo eht\n\ntac der\n")
     pairs = ["--source", source, "--target", target]
-    expected = reverser.score(
+    expected = dragoman.load(trained).score(
         ["the old dog sees", "", "red cat"], ["sees god dlo eht", "", "tac der"]
     )
     plain = good(command("score", trained, *pairs)).splitlines()
@@ -123,10 +124,8 @@ def test_scores_are_a_line_each_and_those_of_the_translator(
     )
 
 
-def test_alternatives_are_listed_with_where_they_lead(
-    trained: Path, command: Command, reverser: Translator
-) -> None:
-    found = reverser.alternatives("red cat", "tac", 3)
+def test_alternatives_are_listed_with_where_they_lead(trained: Path, command: Command) -> None:
+    found = dragoman.load(trained).alternatives("red cat", "tac", 3)
     text = good(command("alternatives", trained, "red cat", "--prefix", "tac", "--count", 3))
     assert [line.split()[0] for line in text.splitlines()] == [
         f"{o.probability:.4f}" for o in found

@@ -4,6 +4,8 @@ An engine holds a model's weights in the form its device computes with, and sear
 What no engine supports is computed by `dragoman.inference.torch_engine`.
 """
 
+# X beginnings, G groups of pieces, C candidates, V vocabulary
+
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
@@ -12,6 +14,7 @@ from typing import Final, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from dragoman.search.constraints.requirements import OutputRequirements
 from dragoman.search.options import Hypothesis, SearchOptions
 from dragoman.trees.grammar import SentencesToParse
 
@@ -26,6 +29,16 @@ class ForcedDecoding(NamedTuple):
     """These are the log-probabilities of each piece and of the end, T + 1."""
     attention: NDArray[np.float32]
     """This is where it looks to say each piece, the mean of the last layer's heads, T S."""
+
+
+class NextPieces(NamedTuple):
+    """Hold the likeliest pieces of each of some groups after each of some beginnings, best first.
+
+    Where a group has fewer, the rest have the log-probability −∞.
+    """
+
+    ids_XGC: NDArray[np.int32]
+    log_probs_XGC: NDArray[np.float32]
 
 
 class Engine(Protocol):
@@ -64,6 +77,33 @@ class Engine(Protocol):
         for number, found in self.search_each(sentences, options, to_parse):
             results[number] = found
         return results
+
+    def search_constrained(
+        self,
+        sentences: Sequence[Sequence[int]],
+        options: SearchOptions,
+        requirements: Sequence[OutputRequirements],
+    ) -> list[list[Hypothesis]] | None:
+        """Return the best hypotheses of each sentence that are what is required of it.
+
+        There is one with score −∞ where none is possible. None means that this engine cannot
+        search so, and PyTorch has to.
+        """
+        return None
+
+    def predict_next(
+        self,
+        source: Sequence[int],
+        prefix: Sequence[int],
+        words: Sequence[Sequence[int]],
+        groups_GV: NDArray[np.bool_],
+        count: int,
+    ) -> NextPieces | None:
+        """Return the `count` likeliest pieces of each group after the prefix and each word.
+
+        A word is some pieces, or none. None means that this engine cannot tell, and PyTorch has to.
+        """
+        return None
 
     def force_decode(
         self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]

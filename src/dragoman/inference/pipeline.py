@@ -8,10 +8,12 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from dragoman.config import Config
+from dragoman.errors import ConfigError
 from dragoman.inference.alignment import word_alignment
 from dragoman.inference.engine import Engine
 from dragoman.inference.fault_detection import DivideSource, Repair, repair
 from dragoman.inference.join_translations import Between, Parts, join_translations
+from dragoman.inference.segment_requirements import SegmentRequirements
 from dragoman.inference.translation_types import (
     DecodingSettings,
     Issue,
@@ -20,6 +22,7 @@ from dragoman.inference.translation_types import (
     Translation,
 )
 from dragoman.search import Hypothesis, SearchOptions
+from dragoman.search.constraints.requirements import OutputRequirements
 from dragoman.text.languages import written_without_spaces
 from dragoman.text.long_sentences import split_lines
 from dragoman.text.tokenizer import Tokenizer
@@ -43,6 +46,8 @@ class TranslationPipeline:
         language = config.data.target_language
         self.separator = "" if language and written_without_spaces(language) else " "
         self._torch_engine, self._engine = torch_engine, engine
+        self.requirements = SegmentRequirements(tokenizer, target_has_spaces=bool(self.separator))
+        """It says what is required of pieces where something is asked of a translation."""
         self._tokenizer, self._config, self._warn = tokenizer, config, warn
 
     def translate(
@@ -51,7 +56,7 @@ class TranslationPipeline:
         """Return the translations, in the requests' order."""
         segments = self._split(requests, settings)
         if any(one.must for one in segments) and settings.sampling is None:
-            segments = self._torch_engine().assign_phrases(
+            segments = self.requirements.assign_phrases(
                 segments, lambda some: self._translate_segments(some, settings)
             )
         parts: list[list[Between | Translation]] = [[] for _ in requests]
@@ -231,18 +236,40 @@ class TranslationPipeline:
         self, segments: Sequence[Segment], ids: Sequence[Sequence[int]], settings: DecodingSettings
     ) -> list[list[Hypothesis]]:
         """Search with the engine where it can, whatever other segments ask for, or with PyTorch."""
-        engine, rest = self._engine, list(range(len(segments)))
+        options, engine = settings.search, self._engine
+        if settings.sampling is not None and any(one.must for one in segments):
+            raise ConfigError("what a translation must contain needs search; leave out sampling")
+        if settings.sampling is not None or (engine is not None and not engine.supports(options)):
+            engine = None
+
+        def search_required(
+            some: Sequence[Sequence[int]],
+            options: SearchOptions,
+            requirements: Sequence[OutputRequirements],
+        ) -> list[list[Hypothesis]]:
+            several = None
+            if engine is not None:
+                several = engine.search_constrained(some, options, requirements)
+            if several is None:
+                return self._torch_engine().search(some, settings.sampling or options, requirements)
+            return several
+
         found: list[list[Hypothesis]] = [[] for _ in segments]
-        if engine is not None and settings.sampling is None and engine.supports(settings.search):
-            quick = [i for i in rest if not segments[i].constrained]
-            rest = [i for i in rest if segments[i].constrained]
-            several = engine.search([ids[i] for i in quick], settings.search)
-            for i, hypotheses in zip(quick, several, strict=True):
+        free = [i for i, one in enumerate(segments) if not one.constrained]
+        if free:
+            some = [ids[i] for i in free]
+            several = (
+                engine.search(some, options)
+                if engine is not None
+                else self._torch_engine().search(some, settings.sampling or options)
+            )
+            for i, hypotheses in zip(free, several, strict=True):
                 found[i] = hypotheses
-        if rest:
-            asked = [segments[i] for i in rest]
-            several = self._torch_engine().search(asked, [ids[i] for i in rest], settings)
-            for i, hypotheses in zip(rest, several, strict=True):
+        if bound := [i for i, one in enumerate(segments) if one.constrained]:
+            several = self.requirements.search(
+                [segments[i] for i in bound], [ids[i] for i in bound], options, search_required
+            )
+            for i, hypotheses in zip(bound, several, strict=True):
                 found[i] = hypotheses
         return found
 

@@ -1,63 +1,63 @@
 """PyTorch computes for a translator what the fast engines do not.
 
-These are constraints, sampling, alignments, scores, alternatives, and search with models that no
-engine supports. Importing this imports PyTorch, so it is imported only where it is needed.
+These are sampling, diverse beams, and everything with models that no engine supports; on a GPU also
+constraints, alignments, scores and alternatives. Importing this imports PyTorch, so it is imported
+only where it is needed.
 """
+
+# B sentences, L length of their rows, N real positions, X beginnings, G groups of pieces,
+# C candidates, V vocabulary
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
-from functools import cached_property
-from math import inf
+from collections.abc import Callable, Sequence
+from typing import Final
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from dragoman.config import Config
-from dragoman.errors import ConfigError
 from dragoman.inference.alignment import word_alignment
-from dragoman.inference.alternatives import find_alternatives
-from dragoman.inference.scoring import score_pairs
+from dragoman.inference.engine import NextPieces
 from dragoman.inference.source_attention import (
     attends_to_source,
     mean_attention,
     source_attention,
 )
-from dragoman.inference.translation_types import (
-    Alternative,
-    DecodingSettings,
-    ScoredTranslation,
-    Segment,
-    Translation,
-)
 from dragoman.models import Model, Rows
 from dragoman.search import (
     Constraint,
     Hypothesis,
+    SamplingOptions,
     SearchOptions,
     phrase_constrained_search,
     sample,
     search,
 )
-from dragoman.search.batching import SearchBatch, length_sorted_batches, search_in_batches
-from dragoman.search.constraints.phrases import PhraseCompiler, PhraseConstraint, PhraseRequirements
-from dragoman.search.options import longest_output
+from dragoman.search.allowed_outputs import NEVER
+from dragoman.search.batching import (
+    length_sorted_batches,
+    search_in_batches,
+    source_rows,
+    target_rows,
+)
+from dragoman.search.beam import stable_topk
+from dragoman.search.constraints.phrase_constraint import PhraseConstraint
+from dragoman.search.constraints.requirements import OutputRequirements
 from dragoman.system.malloc import keep_freed_memory
 from dragoman.text.tokenizer import Tokenizer
-from dragoman.text.word_boundaries import contains_phrase
+
+POSITIONS_AT_ONCE: Final = 1024
+"""Log-probabilities of this many positions exist at once, however large the batch is."""
 
 
 class TorchEngine:
     """Compute with a model in PyTorch what the fast engines do not."""
 
-    def __init__(
-        self, model: Model, tokenizer: Tokenizer, config: Config, *, target_has_spaces: bool
-    ) -> None:
-        """Use a model and its tokeniser; `target_has_spaces` between its words."""
+    def __init__(self, model: Model, tokenizer: Tokenizer, config: Config) -> None:
         self._model, self._tokenizer, self._config = model, tokenizer, config
-        self._target_has_spaces = target_has_spaces
-        self._phrases = PhraseCompiler(tokenizer, tokenizer.sizes[1], whole_words=target_has_spaces)
         if self._device.type == "cpu":
             keep_freed_memory()
 
@@ -69,122 +69,50 @@ class TorchEngine:
     # --- search ---
 
     def search(
-        self, segments: Sequence[Segment], ids: Sequence[Sequence[int]], settings: DecodingSettings
+        self,
+        sentences: Sequence[Sequence[int]],
+        options: SearchOptions | SamplingOptions,
+        requirements: Sequence[OutputRequirements] | None = None,
     ) -> list[list[Hypothesis]]:
-        """Return the best hypotheses of each segment, or samples; `ids` are its pieces."""
-        if settings.sampling is not None and any(one.must for one in segments):
-            raise ConfigError("what a translation must contain needs search; leave out sampling")
-        prefixes = [self._encode_prefix(one.prefix) for one in segments]
-        wanted = [
-            self._phrases.compile(one.must, one.must_not, one.separator)
-            if one.must or one.must_not
-            else None
-            for one in segments
-        ]
-        found: list[list[Hypothesis]] = [[] for _ in segments]
-        for beam, group in self._group_by_beam(segments, ids, wanted, settings):
-            asked = [w for i in group if (w := wanted[i]) is not None]
-            several = search_in_batches(
-                self._model,
-                [ids[i] for i in group],
-                self._make_search(beam, settings),
-                batch_tokens=self._config.search.batch_tokens,
-                prefixes=[prefixes[i] for i in group] if any(prefixes[i] for i in group) else None,
-                constrain=self._make_constraint(asked),
-            )
-            for i, hypotheses in zip(group, several, strict=True):
-                if wanted[i] is not None and hypotheses[0].score == -inf:
-                    raise ConfigError(_describe_impossible(segments[i]))
-                found[i] = hypotheses
-        return found
+        """Return the best hypotheses of each sentence, or samples, that are what is required.
 
-    def assign_phrases(
-        self,
-        segments: Sequence[Segment],
-        find: Callable[[Sequence[Segment]], list[list[Translation]]],
-    ) -> list[Segment]:
-        """Assign each phrase of a text in several segments to the one where it costs least."""
-        parts: dict[int, list[int]] = {}
-        for place, one in enumerate(segments):
-            if one.must:
-                parts.setdefault(one.group, []).append(place)
-        shared = list(segments)
-        for places in parts.values():
-            if len(places) < 2:
-                continue
-            given: dict[int, list[str]] = {place: [] for place in places}
-            free = [replace(segments[place], must=()) for place in places]
-            plain = [found[0] for found in find(free)]
-            for phrase in segments[places[0]].must:
-                text = self._phrases.normalize(phrase, "must")
-                there = [
-                    contains_phrase(text, one.text, whole_words=self._target_has_spaces)
-                    for one in plain
-                ]
-                if any(there):
-                    given[places[there.index(True)]].append(phrase)
-                    continue
-                tried = find([replace(one, must=(phrase,)) for one in free])
-                losses = [
-                    one.log_prob - found[0].log_prob
-                    for one, found in zip(plain, tried, strict=True)
-                ]
-                given[places[losses.index(min(losses))]].append(phrase)
-            for place in places:
-                shared[place] = replace(segments[place], must=tuple(given[place]))
-        return shared
-
-    def _encode_prefix(self, prefix: str) -> list[int]:
-        if not prefix:
-            return []
-        return self._tokenizer.encode_targets([self._tokenizer.normalize_target(prefix)])[0]
-
-    def _group_by_beam(
-        self,
-        segments: Sequence[Segment],
-        ids: Sequence[Sequence[int]],
-        wanted: Sequence[PhraseRequirements | None],
-        settings: DecodingSettings,
-    ) -> Iterable[tuple[int | None, list[int]]]:
-        """Group segments by the beam they need, so that no result depends on other lines."""
-        groups: dict[tuple[bool, int | None], list[int]] = {}
-        for i, one in enumerate(wanted):
-            beam = one.beam_width(settings.search.beam) if one is not None and one.must else None
-            groups.setdefault((one is None, beam), []).append(i)
-            if one is not None and beam is not None:
-                _check_length(segments[i], len(ids[i]), one, settings.search)
-        return [(beam, group) for (_, beam), group in groups.items()]
-
-    def _make_search(self, beam: int | None, settings: DecodingSettings) -> SearchBatch:
-        """Return the search for one group; `beam` is None where nothing must be contained."""
+        Phrases are required of all, or of none, and so is that any are contained.
+        """
+        required = requirements or [OutputRequirements()] * len(sentences)
+        contains = any(one.phrases is not None and one.phrases.must for one in required)
 
         def find(
             rows: Rows, forced: list[list[int]] | None, constraint: Constraint | None
         ) -> list[list[Hypothesis]]:
-            model, options = self._model, settings.search
-            if beam is not None:
-                if options.groups > 1:
-                    raise ConfigError(
-                        "diverse beams cannot be made to contain phrases; leave one out"
-                    )
+            model = self._model
+            if isinstance(options, SamplingOptions):
+                return sample(model, rows, options, prefixes=forced, constraint=constraint)
+            if contains:
                 assert isinstance(constraint, PhraseConstraint)
-                wide = replace(options, beam=beam)
-                return phrase_constrained_search(model, rows, wide, constraint, prefixes=forced)
-            if settings.sampling is not None:
-                return sample(
-                    model, rows, settings.sampling, prefixes=forced, constraint=constraint
-                )
+                return phrase_constrained_search(model, rows, options, constraint, prefixes=forced)
             return search(model, rows, options, prefixes=forced, constraint=constraint)
 
-        return find
+        prefixes = [list(one.prefix) for one in required]
+        return search_in_batches(
+            self._model,
+            sentences,
+            find,
+            batch_tokens=self._config.search.batch_tokens,
+            prefixes=prefixes if any(prefixes) else None,
+            constrain=self._make_constraint(required),
+        )
 
     def _make_constraint(
-        self, wanted: Sequence[PhraseRequirements]
+        self, required: Sequence[OutputRequirements]
     ) -> Callable[[Sequence[int]], Constraint] | None:
-        if not wanted:
-            return None
+        """Return what makes the constraint of a batch; all sentences have phrases, or none has."""
         device, targets = self._device, self._model.targets
-        return lambda rows: PhraseConstraint([wanted[i] for i in rows], targets, device)
+        phrases = [one.phrases for one in required if one.phrases is not None]
+        if phrases:
+            return lambda rows: PhraseConstraint([phrases[i] for i in rows], targets, device)
+        if any(one.after_prefix is not None for one in required):
+            return lambda rows: AfterPrefix([required[i] for i in rows], targets, device)
+        return None
 
     # --- beside search ---
 
@@ -204,62 +132,84 @@ class TorchEngine:
                 alignments[key] = word_alignment(mean_attention(weights), self._tokenizer, s, t)
         return alignments
 
-    def score(
-        self, sources: Sequence[str], targets: Sequence[str], alpha: float
-    ) -> list[ScoredTranslation]:
-        """Return how probable each target is as the translation of its source."""
-        return score_pairs(
-            self._model,
-            self._tokenizer,
-            sources,
-            targets,
-            alpha=alpha,
-            batch_tokens=self._config.search.batch_tokens,
-        )
+    @torch.no_grad()
+    def log_probabilities(
+        self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
+    ) -> list[list[float]]:
+        """Return the log-probabilities of each target's pieces and of its end."""
+        results: list[list[float]] = [[] for _ in sources]
+        lengths = [max(map(len, pair)) for pair in zip(sources, targets, strict=True)]
+        for batch in length_sorted_batches(lengths, self._config.search.batch_tokens):
+            wanted = source_rows([targets[i] for i in batch], self._device)  # its pieces, then EOS
+            real_BL = wanted.segments_RL > 0
+            features_NM = self._model.features(
+                source_rows([sources[i] for i in batch], self._device),
+                target_rows([targets[i] for i in batch], self._device),
+            )[real_BL]
+            parts = zip(
+                features_NM.split(POSITIONS_AT_ONCE),
+                wanted.ids_RL[real_BL].split(POSITIONS_AT_ONCE),
+                strict=True,
+            )
+            found = [
+                self._model.log_probabilities(features).gather(1, ids[:, None])[:, 0]
+                for features, ids in parts
+            ]
+            each = torch.cat(found).split([len(targets[i]) + 1 for i in batch])
+            for i, log_probs_L in zip(batch, each, strict=True):
+                results[i] = log_probs_L.tolist()
+        return results
 
-    def alternatives(
-        self, source: Sequence[int], prefix: str, count: int, options: SearchOptions
-    ) -> list[Alternative]:
-        """Return the likeliest next words of a translation that begins with `prefix`."""
-        return find_alternatives(
-            self._model,
-            self._tokenizer,
-            source,
-            self._encode_prefix(prefix),
-            self.word_starts,
-            count,
-            options,
+    @torch.no_grad()
+    def predict_next(
+        self,
+        source: Sequence[int],
+        prefix: Sequence[int],
+        words: Sequence[Sequence[int]],
+        groups_GV: NDArray[np.bool_],
+        count: int,
+    ) -> NextPieces:
+        """Return the likeliest pieces of each group after the prefix and each word: see Engine."""
+        begun = [[*prefix, *word] for word in words]
+        features_XLM = self._model.features(
+            source_rows([source] * len(begun), self._device), target_rows(begun, self._device)
         )
-
-    @cached_property
-    def word_starts(self) -> Tensor:
-        """Return which pieces a word can begin with, V; in a language without spaces, all."""
-        texts = self._phrases.spelling.texts
-        begins = [text.startswith(" ") or not self._target_has_spaces for text in texts]
-        return torch.tensor(begins, device=self._device)
+        last_X = torch.tensor([len(ids) for ids in begun], device=self._device)
+        rows_X = torch.arange(len(begun), device=self._device)
+        log_probs_XV = self._model.log_probabilities(features_XLM[rows_X, last_X])
+        groups = torch.tensor(groups_GV, device=self._device)
+        groups[:, list(NEVER)] = False
+        each_XGV = log_probs_XV[:, None].masked_fill(~groups, -torch.inf)
+        values, ids = stable_topk(each_XGV.flatten(0, 1), count)
+        shape = (len(begun), len(groups), -1)
+        return NextPieces(
+            ids.view(shape).int().cpu().numpy(), values.view(shape).float().cpu().numpy()
+        )
 
     @property
     def _device(self) -> torch.device:
         return next(self._model.parameters()).device
 
 
-def _check_length(
-    segment: Segment, pieces: int, wanted: PhraseRequirements, options: SearchOptions
-) -> None:
-    longest = longest_output(pieces, options)
-    if wanted.min_pieces > longest:
-        raise ConfigError(
-            f"what must be in the translation of '{_shorten(segment.text)}' has "
-            f"{wanted.min_pieces} pieces, and {longest} are allowed; raise max_extra"
-        )
+class AfterPrefix(Constraint):
+    """Allow only some pieces right after the prefix of each output."""
 
+    def __init__(
+        self, required: Sequence[OutputRequirements], targets: int, device: torch.device
+    ) -> None:
+        """Take what is required of each row of the source, and the size of the vocabulary."""
+        self._lengths = [len(one.prefix) for one in required]
+        self._lengths_B = torch.tensor(self._lengths, device=device)
+        every = np.ones(targets, np.bool_)
+        follows = [every if (mask := one.after_prefix) is None else mask for one in required]
+        self._follows_BV = torch.from_numpy(np.stack(follows)).to(device)
 
-def _shorten(text: str) -> str:
-    return text if len(text) <= 40 else f"{text[:40]}…"
+    def allowed(self, sentences_B: Tensor, ids_BKT: Tensor, room_B: Tensor) -> Tensor:
+        """Return which pieces may follow, B K V: see Constraint."""
+        here_B1 = (self._lengths_B[sentences_B] == ids_BKT.shape[2])[:, None]
+        may_BV = self._follows_BV[sentences_B] | ~here_B1
+        return may_BV[:, None].expand(-1, ids_BKT.shape[1], -1)
 
-
-def _describe_impossible(segment: Segment) -> str:
-    return (
-        f"no translation of '{_shorten(segment.text)}' meets all that is asked for; ask for less, "
-        "or raise max_extra"
-    )
+    def shortest(self, sentence: int) -> int:
+        """Return the fewest pieces an output may have: see Constraint."""
+        return self._lengths[sentence]

@@ -8,9 +8,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
+import numpy as np
+
 from dragoman.errors import ConfigError, ModelError
+from dragoman.inference.alternatives import Flags, find_alternatives
 from dragoman.inference.confidence import Calibration
-from dragoman.inference.engine import Engine
+from dragoman.inference.engine import Engine, NextPieces
 from dragoman.inference.letter_case import translate_cased
 from dragoman.inference.loading import (
     Precision,
@@ -21,6 +24,7 @@ from dragoman.inference.loading import (
 )
 from dragoman.inference.pipeline import TranslationPipeline
 from dragoman.inference.protection import ProtectedTranslator
+from dragoman.inference.scoring import score_pairs
 from dragoman.inference.text_layout import TextLayout
 from dragoman.inference.translation_types import (
     Alternative,
@@ -31,8 +35,8 @@ from dragoman.inference.translation_types import (
     Translation,
 )
 from dragoman.model_directory import LoadedModel
-from dragoman.search import SamplingOptions, SearchOptions
-from dragoman.search.options import length_penalty
+from dragoman.search import Hypothesis, SamplingOptions, SearchOptions
+from dragoman.search.constraints.requirements import OutputRequirements
 from dragoman.text.languages import written_without_spaces
 
 if TYPE_CHECKING:
@@ -198,8 +202,23 @@ class Translator(Predictor):
         self, sources: Sequence[str], targets: Sequence[str], *, length_penalty: float | None = None
     ) -> list[ScoredTranslation]:
         """Return how probable each target is as the translation of its source."""
-        alpha = self.config.search.length_penalty if length_penalty is None else length_penalty
-        return self._torch_engine.score(sources, targets, alpha)
+        search = self.config.search
+        return score_pairs(
+            self.tokenizer,
+            sources,
+            targets,
+            self._log_probabilities,
+            alpha=search.length_penalty if length_penalty is None else length_penalty,
+            longest=search.batch_tokens,
+        )
+
+    def _log_probabilities(
+        self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
+    ) -> list[list[float]]:
+        forced = self._engine.force_decode(sources, targets) if self._engine is not None else None
+        if forced is None:
+            return self._torch_engine.log_probabilities(sources, targets)
+        return [one.log_probs.tolist() for one in forced]
 
     def alternatives(
         self, text: str, prefix: str = "", count: int = 5, *, beam: int | None = None
@@ -215,7 +234,26 @@ class Translator(Predictor):
         if not source:
             return []
         options = SearchOptions.from_config(self.config.search, beam=beam)
-        return self._torch_engine.alternatives(source, prefix, count, options)
+        begun = self._pipeline.requirements.encode_prefix(prefix)
+
+        def predict(words: Sequence[Sequence[int]], groups_GV: Flags, wide: int) -> NextPieces:
+            asked = (source, begun, words, groups_GV, wide)
+            found = self._engine.predict_next(*asked) if self._engine is not None else None
+            return self._torch_engine.predict_next(*asked) if found is None else found
+
+        def complete(required: list[OutputRequirements]) -> list[list[Hypothesis]]:
+            asked = ([source] * len(required), options, required)
+            found = self._engine.search_constrained(*asked) if self._engine is not None else None
+            return self._torch_engine.search(*asked) if found is None else found
+
+        return find_alternatives(self.tokenizer, begun, self.word_starts, count, predict, complete)
+
+    @cached_property
+    def word_starts(self) -> Flags:
+        """Return which pieces a word can begin with, V; in a language without spaces, all."""
+        texts = self._pipeline.requirements.phrases.spelling.texts
+        spaces = bool(self._pipeline.separator)
+        return np.array([text.startswith(" ") or not spaces for text in texts])
 
     def inspect(self, text: str, *, translation: str | None = None) -> Inspection:
         """Return attention, search and numbers of a sentence, to show in a notebook or to save."""
@@ -254,34 +292,17 @@ class Translator(Predictor):
     def _score_sentences(
         self, sources: Sequence[str], targets: Sequence[str]
     ) -> list[ScoredTranslation]:
-        """Return what `score` does, by the engine where it can; what search would cut has 0."""
-        pairs = list(
-            zip(
-                *(self.tokenizer.encode_batch(list(some)) for some in (sources, targets)),
-                strict=True,
-            )
+        """Return what `score` does; what search would cut has 0."""
+        search = self.config.search
+        return score_pairs(
+            self.tokenizer,
+            sources,
+            targets,
+            self._log_probabilities,
+            alpha=search.length_penalty,
+            longest=self.config.data.max_length + 1,
+            cut=True,
         )
-        alpha, limit = self.config.search.length_penalty, self.config.data.max_length
-        short = [n for n, pair in enumerate(pairs) if max(map(len, pair)) <= limit]
-        log_probs = [[0.0] * (len(target) + 1) for _, target in pairs]
-        some = [[pairs[n][side] for n in short] for side in (0, 1)]
-        forced = self._engine.force_decode(*some) if self._engine is not None else None
-        if forced is not None:
-            for n, one in zip(short, forced, strict=True):
-                log_probs[n] = one.log_probs.tolist()
-        else:
-            scored = self.score([sources[n] for n in short], [targets[n] for n in short])
-            for n, given in zip(short, scored, strict=True):
-                log_probs[n] = list(given.log_probs)
-        return [
-            ScoredTranslation(
-                (*self.tokenizer.pieces(target), "</s>"),
-                tuple(each),
-                sum(each),
-                sum(each) / length_penalty(len(target), alpha),
-            )
-            for (_, target), each in zip(pairs, log_probs, strict=True)
-        ]
 
     @cached_property
     def _protection(self) -> ProtectedTranslator:
@@ -308,8 +329,7 @@ class Translator(Predictor):
         """Return what does all that the engine does not; it imports PyTorch."""
         from dragoman.inference.torch_engine import TorchEngine
 
-        spaces = bool(self._pipeline.separator)
-        return TorchEngine(self.model, self.tokenizer, self.config, target_has_spaces=spaces)
+        return TorchEngine(self.model, self.tokenizer, self.config)
 
 
 _Options = TypeVar("_Options", SearchOptions, SamplingOptions)

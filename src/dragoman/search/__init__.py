@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dragoman.models import Model, Rows
     from dragoman.search.allowed_outputs import Constraint
     from dragoman.search.beam import beam_search
-    from dragoman.search.constraints.phrases import PhraseConstraint
+    from dragoman.search.constraints.phrase_constraint import PhraseConstraint
     from dragoman.search.diverse import diverse_search
     from dragoman.search.greedy import greedy_search
     from dragoman.search.sampling import sample

@@ -51,7 +51,7 @@ def test_with_a_variant_the_weights_are_not_read_until_they_are_needed(model: Pa
     translator = load(model)
     assert translator.translate("the old dog sees", align=False).text
     with pytest.raises(ModelError, match="truncated"):
-        translator.translate("the old dog sees", prefix="sees")
+        translator.translate("the old dog sees", diverse=2)
 
 
 def test_a_variant_is_used_where_it_lies(model: Path) -> None:

@@ -99,7 +99,7 @@ def test_with_as_many_pieces_as_are_needed_the_phrase_can_be_made_to_occur(
     state = read_pieces(found, ids)
     for left in range(found.pieces_needed(state), 0, -1):
         needs_V = found.pieces_needed_after(state)
-        needs_V = needs_V.clone()
+        needs_V = needs_V.copy()
         needs_V[:4] = 999
         best = int(needs_V.argmin())
         assert int(needs_V[best]) <= left - 1

@@ -14,8 +14,9 @@ from dragoman.search import (
     sample,
     search,
 )
+from dragoman.search.constraints.phrase_constraint import PhraseConstraint
 from dragoman.search.constraints.phrase_matching import PhraseMatcher, PieceSpelling
-from dragoman.search.constraints.phrases import PhraseConstraint, PhraseRequirements
+from dragoman.search.constraints.phrases import PhraseRequirements
 from dragoman.text.word_boundaries import contains_phrase
 
 from ..toy_model import FIRST, Toy, exhaustive, only, sources

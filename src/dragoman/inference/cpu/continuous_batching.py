@@ -12,8 +12,9 @@ import numpy as np
 
 from dragoman.inference.cpu.engine import WORKER_ROWS, CpuEngine
 from dragoman.inference.cpu.forced_decoding import force_decode
-from dragoman.inference.cpu.search import IMPOSSIBLE, SearchJob
-from dragoman.inference.engine import ForcedDecoding
+from dragoman.inference.cpu.search import IMPOSSIBLE, Flags, SearchJob
+from dragoman.inference.engine import ForcedDecoding, NextPieces
+from dragoman.search.constraints.requirements import OutputRequirements, required_limits
 from dragoman.search.options import (
     Hypothesis,
     SearchOptions,
@@ -39,15 +40,42 @@ class ContinuousBatchingEngine(CpuEngine):
         self.extend_positions(longest + 2)
         self.longest = longest
 
+    def search_constrained(
+        self,
+        sentences: Sequence[Sequence[int]],
+        options: SearchOptions,
+        requirements: Sequence[OutputRequirements],
+    ) -> list[list[Hypothesis]]:
+        """See Engine; such sentences join no batch."""
+        limits = required_limits(sentences, options, requirements)
+        if max((*map(len, sentences), *limits), default=0) > self.longest:
+            return self._separate_engine().search_constrained(sentences, options, requirements)
+        return super().search_constrained(sentences, options, requirements)
+
+    def predict_next(
+        self,
+        source: Sequence[int],
+        prefix: Sequence[int],
+        words: Sequence[Sequence[int]],
+        groups_GV: Flags,
+        count: int,
+    ) -> NextPieces:
+        """See Engine."""
+        if max(len(source), len(prefix) + max(map(len, words))) > self.longest:
+            return self._separate_engine().predict_next(source, prefix, words, groups_GV, count)
+        return super().predict_next(source, prefix, words, groups_GV, count)
+
     def force_decode(
         self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
     ) -> list[ForcedDecoding]:
         """See Engine; what is longer than this engine allows is computed with another."""
         if not sources or max(map(len, (*sources, *targets))) <= self.longest:
             return force_decode(self._model, sources, targets, workers=1) if sources else []
-        return CpuEngine(dict(self.packed), self.config, self.targets).force_decode(
-            sources, targets
-        )
+        return self._separate_engine().force_decode(sources, targets)
+
+    def _separate_engine(self) -> CpuEngine:
+        """Return an engine of the same weights whose table of positions may move."""
+        return CpuEngine(dict(self.packed), self.config, self.targets)
 
     def start_batch(self, options: SearchOptions) -> ContinuousBatch:
         """Return an empty batch for searches with these options."""

@@ -15,22 +15,26 @@ from typing import Any, Final
 
 from dragoman.config import ModelConfig
 from dragoman.errors import ModelError
+from dragoman.inference.cpu.constrained_search import ConstrainedSearch, RequiredPieces
 from dragoman.inference.cpu.forced_decoding import force_decode
 from dragoman.inference.cpu.kernel_library import bind_model, why_no_kernel
+from dragoman.inference.cpu.next_pieces import predict_next
 from dragoman.inference.cpu.search import (
     AllowedPieces,
     BatchSearch,
     BeamSearch,
+    Flags,
     GreedySearch,
     SearchJob,
 )
 from dragoman.inference.cpu.shortlist import Shortlist, ShortlistProjection
 from dragoman.inference.cpu.speculative_decoding import SpeculativeSearch
 from dragoman.inference.cpu.tree_grammar import TreeGrammar
-from dragoman.inference.engine import DEFAULT_WINDOW, Engine, ForcedDecoding
+from dragoman.inference.engine import DEFAULT_WINDOW, Engine, ForcedDecoding, NextPieces
 from dragoman.model_directory import LoadedModel, read_packed_weights
 from dragoman.models.int8_weights import PackedWeights, Weights, pack_weights
 from dragoman.models.supported_settings import unsupported
+from dragoman.search.constraints.requirements import OutputRequirements, required_limits
 from dragoman.search.options import (
     Hypothesis,
     SearchOptions,
@@ -93,24 +97,50 @@ class CpuEngine(Engine):
         to_parse: SentencesToParse | None = None,
     ) -> list[list[Hypothesis]]:
         """Return the best hypotheses of each sentence."""
-        if not sentences:
-            return []
         limits = output_limits(sentences, options, to_parse)
-        workers = min(self.workers, len(sentences))
-        slots = max(1, min(-(-len(sentences) // workers), WORKER_ROWS // options.beam))
         # Where many sentences are searched at a time each product has rows enough, and proposals
         # would add to them. A draft knows nothing of what must not be repeated.
         few = len(sentences) <= self.workers and options.beam == 1 and to_parse is None
         few = few and not options.limits_repetition
-        draft = self.draft if few else None
-        longest = max(limits)
-        for engine in (self, *([draft] if draft else [])):
-            engine.extend_positions(max(longest, *map(len, sentences)) + 2)
+        jobs = [SearchJob(i, ids, limits[i]) for i, ids in enumerate(sentences)]
+        return self._search_jobs(
+            jobs, options, to_parse=to_parse, draft=self.draft if few else None
+        )
 
-        order = sorted(range(len(sentences)), key=lambda i: -len(sentences[i]))
-        order = deal_sentences(order, workers, slots)
-        queue = _SentenceQueue([SearchJob(i, sentences[i], limits[i]) for i in order])
-        results: list[list[Hypothesis]] = [[] for _ in sentences]
+    def search_constrained(
+        self,
+        sentences: Sequence[Sequence[int]],
+        options: SearchOptions,
+        requirements: Sequence[OutputRequirements],
+    ) -> list[list[Hypothesis]]:
+        """Return the best hypotheses of each sentence that are what is required of it."""
+        limits = required_limits(sentences, options, requirements)
+        jobs = [
+            SearchJob(i, ids, limits[i], requirements[i].prefix) for i, ids in enumerate(sentences)
+        ]
+        limited = any(one.limits_choice for one in requirements)
+        return self._search_jobs(jobs, options, requirements=requirements if limited else None)
+
+    def _search_jobs(
+        self,
+        jobs: Sequence[SearchJob],
+        options: SearchOptions,
+        *,
+        draft: CpuEngine | None = None,
+        **constraint: Any,
+    ) -> list[list[Hypothesis]]:
+        """Return what workers find of jobs, in their order; constraints are `make_search`'s."""
+        if not jobs:
+            return []
+        workers = min(self.workers, len(jobs))
+        slots = max(1, min(-(-len(jobs) // workers), WORKER_ROWS // options.beam))
+        longest = max(job.max_length for job in jobs)
+        for engine in (self, *([draft] if draft else [])):
+            engine.extend_positions(max(longest, *(len(job.source) for job in jobs)) + 2)
+
+        order = sorted(range(len(jobs)), key=lambda i: -len(jobs[i].source))
+        queue = _SentenceQueue([jobs[i] for i in deal_sentences(order, workers, slots)])
+        results: list[list[Hypothesis]] = [[] for _ in jobs]
 
         def work(_: int) -> None:
             search = self.make_search(
@@ -118,11 +148,11 @@ class CpuEngine(Engine):
                 slots=slots,
                 longest=longest,
                 helpers=self.workers // workers - 1,
-                to_parse=to_parse,
                 draft=draft,
+                **constraint,
             )
             for number, found in search.run(iter(queue)):
-                results[number] = found or [fallback_hypothesis([])]
+                results[number] = found or [fallback_hypothesis(list(jobs[number].prefix))]
 
         if workers == 1:
             work(0)
@@ -144,6 +174,18 @@ class CpuEngine(Engine):
         self.extend_positions(max(map(len, (*sources, *targets))) + 2)
         return force_decode(self._model, sources, targets, self.workers)
 
+    def predict_next(
+        self,
+        source: Sequence[int],
+        prefix: Sequence[int],
+        words: Sequence[Sequence[int]],
+        groups_GV: Flags,
+        count: int,
+    ) -> NextPieces:
+        """Return the `count` likeliest pieces of each group after the prefix and each word."""
+        self.extend_positions(max(len(source), len(prefix) + max(map(len, words))) + 2)
+        return predict_next(self._model, source, prefix, words, groups_GV, count)
+
     def make_search(
         self,
         options: SearchOptions,
@@ -152,20 +194,24 @@ class CpuEngine(Engine):
         longest: int,
         helpers: int = 0,
         to_parse: SentencesToParse | None = None,
+        requirements: Sequence[OutputRequirements] | None = None,
         draft: CpuEngine | None = None,
     ) -> BatchSearch:
         """Return one worker's search with these options."""
-        outputs = self._model.projection.outputs
-        allowed = (
-            AllowedPieces(options.beam, outputs)
-            if to_parse is None
-            else TreeGrammar(to_parse, slots, options.beam, outputs)
-        )
+        outputs, beam = self._model.projection.outputs, options.beam
         settings: dict[str, Any] = {"slots": slots, "longest": longest, "helpers": helpers}
+        if requirements is not None:
+            required = RequiredPieces(requirements, self.targets, slots, beam, outputs)
+            return ConstrainedSearch(self._model, options, required, **settings)
+        allowed = (
+            AllowedPieces(beam, outputs)
+            if to_parse is None
+            else TreeGrammar(to_parse, slots, beam, outputs)
+        )
         settings["projection"] = self.projection if to_parse is None else None
         if draft is not None:
             return SpeculativeSearch(self._model, options, allowed, draft=draft._model, **settings)
-        kind = GreedySearch if options.beam == 1 else BeamSearch
+        kind = GreedySearch if beam == 1 else BeamSearch
         return kind(self._model, options, allowed, **settings)
 
     def extend_positions(self, count: int) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -19,6 +19,28 @@ from dragoman.text.special_tokens import BOS, EOS
 
 PIECES_AT_ONCE: Final = 1024
 """Pairs are computed together up to so many pieces of both sides, unless one has more."""
+
+
+class SourceMemory:
+    """Hold what a model's encoder makes of sentences, as the kernel's steps read it."""
+
+    def __init__(
+        self,
+        library: Any,
+        model: kernel_library.KernelModel,
+        scratch: Any,
+        sources: Sequence[Sequence[int]],
+    ) -> None:
+        size = model.decoder_layers * 2 * model.heads * model.d_k
+        self.lengths = np.array([len(source) + 1 for source in sources], np.int32)
+        flat = np.array([i for source in sources for i in (*source, EOS)], np.int32)
+        self._arrays = [np.empty(size * length, np.uint16) for length in self.lengths.tolist()]
+        pointer = ctypes.POINTER(ctypes.c_uint16)
+        self.pointers = (pointer * len(sources))(*(a.ctypes.data_as(pointer) for a in self._arrays))
+        library.dragoman_encode(
+            *(model, scratch, len(sources)),
+            *(self.lengths.ctypes.data, flat.ctypes.data, self.pointers),
+        )
 
 
 def force_decode(
@@ -67,14 +89,6 @@ def _decode_batch(
     targets: Sequence[Sequence[int]],
 ) -> list[ForcedDecoding]:
     library = kernel_library.load_kernel()
-    width = 2 * model.heads * model.d_k
-    layers = model.decoder_layers
-    lengths = np.array([len(source) + 1 for source in sources], np.int32)
-    flat = np.array([i for source in sources for i in (*source, EOS)], np.int32)
-    memories = [np.empty(layers * length * width, np.uint16) for length in lengths.tolist()]
-    pointer = ctypes.POINTER(ctypes.c_uint16)
-    memory_pointers = (pointer * len(sources))(*(m.ctypes.data_as(pointer) for m in memories))
-
     ids = np.array([i for target in targets for i in (BOS, *target)], np.int32)
     following = np.array([i for target in targets for i in (*target, EOS)], np.int32)
     rows = [len(target) + 1 for target in targets]
@@ -86,21 +100,20 @@ def _decode_batch(
     for number, (start, count) in enumerate(zip(starts.tolist(), rows, strict=True)):
         tables[number, :count] = np.arange(start, start + count)
     total = len(ids)
-    cache = np.empty(layers * total * width, np.uint16)
+    width = 2 * model.heads * model.d_k
+    cache = np.empty(model.decoder_layers * total * width, np.uint16)
 
     best_ids, best = np.empty((total, 1), np.int32), np.empty((total, 1), np.float32)
     log_probs = np.full(total, -np.inf, np.float32)
-    attention = np.zeros((total, int(lengths.max())), np.float32)
+    attention = np.zeros((total, max(map(len, sources)) + 1), np.float32)
     scratch = library.dragoman_new_scratch(0)
     try:
-        library.dragoman_encode(
-            model, scratch, len(sources), lengths.ctypes.data, flat.ctypes.data, memory_pointers
-        )
+        memory = SourceMemory(library, model, scratch, sources)
         step = kernel_library.StepInput(
             *(total, total, 1, 1, longest),
             *(ids.ctypes.data, positions.ctypes.data, hypotheses.ctypes.data),
-            *(tables.ctypes.data, lengths.ctypes.data),
-            ctypes.cast(memory_pointers, ctypes.c_void_p),
+            *(tables.ctypes.data, memory.lengths.ctypes.data),
+            ctypes.cast(memory.pointers, ctypes.c_void_p),
             *(cache.ctypes.data, total),
             ctypes.pointer(model.projection),
         )
@@ -114,7 +127,7 @@ def _decode_batch(
     return [
         ForcedDecoding(
             log_probs[start : start + count].copy(),
-            attention[start : start + count - 1, : int(length) - 1].copy(),
+            attention[start : start + count - 1, : len(source)].copy(),
         )
-        for start, count, length in zip(starts.tolist(), rows, lengths.tolist(), strict=True)
+        for start, count, source in zip(starts.tolist(), rows, sources, strict=True)
     ]

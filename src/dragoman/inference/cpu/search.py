@@ -45,6 +45,8 @@ class SearchJob(NamedTuple):
     source: Sequence[int]
     max_length: int
     """Its output may have so many pieces."""
+    prefix: Sequence[int] = ()
+    """Its output begins with these."""
 
 
 class StepPieces(NamedTuple):
@@ -169,7 +171,33 @@ class BatchSearch(ABC):
         self.last[slots] = BOS
         self.best_finished_sum[slots] = self.worst_finished_score[slots] = -np.inf
         self.allowed.admit(slots, [job.number for job in coming])
+        for slot, job in zip(slots, coming, strict=True):
+            if job.prefix:
+                self._force_prefix(slot, job.prefix)
         return slots
+
+    def _force_prefix(self, slot: int, prefix: Sequence[int]) -> None:
+        """Begin the first hypothesis of a slot with pieces, at what the model says they cost."""
+        count = len(prefix)
+        self._reserve(slot, count - 1)
+        pieces = StepPieces(
+            np.array([BOS, *prefix[:-1]], np.int32),
+            np.arange(count, dtype=np.int32),
+            np.full(count, slot * self.beams, np.int32),
+        )
+        following: Ints = np.array(prefix, np.int32)
+        best, best_log_probs = np.empty(count, np.int32), np.empty(count, np.float32)
+        log_probs = np.full(count, -np.inf, np.float32)
+        step = self._step_input(pieces, count, candidates=1)
+        step.next = following.ctypes.data
+        output = kernel_library.StepOutput(
+            best.ctypes.data, best_log_probs.ctypes.data, log_probs.ctypes.data
+        )
+        self.library.dragoman_step(self.model, self.scratch, step, output)
+        # A piece that the model rules out costs nothing.
+        sums = np.cumsum(np.where(log_probs > IMPOSSIBLE, log_probs, 0.0), dtype=np.float32)
+        self.ids[slot, 0, :count], self.running_sums[slot, 0, :count] = following, sums
+        self.lengths[slot], self.last[slot], self.sums[slot, 0] = count, prefix[-1], sums[-1]
 
     def _encode(self, lengths: Ints, flat: Ints, pointers: SourcePointers) -> None:
         """Encode sentences, some at a time: what lies between layers grows with their pieces."""
@@ -279,15 +307,8 @@ class BatchSearch(ABC):
         """Return the likeliest pieces that are allowed, whatever the hypotheses hold."""
         found_XC = np.empty((len(predicted.ids), candidates), np.int32)
         log_probs_XC = np.empty((len(predicted.ids), candidates), np.float32)
-        ids_R, positions_R, hypotheses_R = predicted.followed_by(others)
-        step = kernel_library.StepInput(
-            *(len(ids_R), len(predicted.ids), candidates, self.beams, self.longest),
-            *(ids_R.ctypes.data, positions_R.ctypes.data, hypotheses_R.ctypes.data),
-            *(self.cache_tables.ctypes.data, self.source_lengths.ctypes.data),
-            ctypes.cast(self.source_caches, ctypes.c_void_p),
-            *(self.cache.memory_LNW.ctypes.data, self.cache.positions),
-            ctypes.pointer(self.model.projection),
-        )
+        pieces = predicted.followed_by(others)
+        step = self._step_input(pieces, len(predicted.ids), candidates)
         if allowed_XC is not None:
             step.token_kinds = self.allowed.kinds.ctypes.data
             step.allowed, step.kind_count = allowed_XC.ctypes.data, allowed_XC.shape[1]
@@ -296,6 +317,23 @@ class BatchSearch(ABC):
         output = kernel_library.StepOutput(found_XC.ctypes.data, log_probs_XC.ctypes.data)
         self.library.dragoman_step(self.model, self.scratch, step, output)
         return found_XC, log_probs_XC
+
+    def _step_input(
+        self, pieces: StepPieces, predicted: int, candidates: int
+    ) -> kernel_library.StepInput:
+        """Return what the kernel reads to compute pieces, which must outlive it.
+
+        It predicts what follows the first `predicted` of them.
+        """
+        ids_R, positions_R, hypotheses_R = pieces
+        return kernel_library.StepInput(
+            *(len(ids_R), predicted, candidates, self.beams, self.longest),
+            *(ids_R.ctypes.data, positions_R.ctypes.data, hypotheses_R.ctypes.data),
+            *(self.cache_tables.ctypes.data, self.source_lengths.ctypes.data),
+            ctypes.cast(self.source_caches, ctypes.c_void_p),
+            *(self.cache.memory_LNW.ctypes.data, self.cache.positions),
+            ctypes.pointer(self.model.projection),
+        )
 
 
 class GreedySearch(BatchSearch):
@@ -340,33 +378,9 @@ class BeamSearch(BatchSearch):
 
     def step(self, active_A: Ints) -> list[int]:
         """Extend every hypothesis of these slots by one piece; return the slots that are done."""
-        A, K, C = len(active_A), self.beams, 2 * self.beams
-        lengths_A, sums_AK = self.lengths[active_A], self.sums[active_A]
-        alive_AK = sums_AK > IMPOSSIBLE
-        forced_AK = self.allowed.is_forced(active_A) & alive_AK
-        choice_AK = alive_AK & ~forced_AK
-        allowed_AKC = self._allowed_next(active_A)
-        (forced, forced_beams), (choice, beams) = forced_AK.nonzero(), choice_AK.nonzero()
-        found_XC, log_probs_XC = self._compute(
-            self._last_pieces(active_A[choice], beams),
-            self._last_pieces(active_A[forced], forced_beams),
-            None if allowed_AKC is None else allowed_AKC[choice_AK],
-            C,
-        )
-        totals_AKC = np.full((A, K, C), -np.inf, np.float32)
-        pieces_AKC = np.zeros((A, K, C), np.int32)
-        totals_AKC[choice_AK], pieces_AKC[choice_AK] = log_probs_XC, found_XC
-        if len(forced):
-            totals_AKC[forced_AK, 0] = 0.0
-            pieces_AKC[forced_AK, 0] = self.allowed.forced_pieces(active_A)[forced_AK]
-        totals_AKC += np.where(alive_AK, sums_AK, -np.inf)[:, :, None]
-        totals_AKC[totals_AKC < IMPOSSIBLE] = -np.inf
-
-        totals_AX, pieces_AX = totals_AKC.reshape(A, K * C), pieces_AKC.reshape(A, K * C)
-        order_AC = np.argsort(-totals_AX, axis=1, kind="stable")[:, :C]
-        rows_A1 = np.arange(A)[:, None]
-        best_AC, pieces_AC = totals_AX[rows_A1, order_AC], pieces_AX[rows_A1, order_AC]
-        parents_AC = order_AC // C
+        K = self.beams
+        rows_A1, lengths_A = np.arange(len(active_A))[:, None], self.lengths[active_A]
+        best_AC, parents_AC, pieces_AC = self._find_candidates(active_A)
         ends_AC = pieces_AC == EOS
         final_AK = ends_AC[:, :K] & (best_AC[:, :K] > IMPOSSIBLE)
         for a, k in np.argwhere(final_AK).tolist():
@@ -397,6 +411,38 @@ class BeamSearch(BatchSearch):
             done_A |= self.worst_finished_score[active_A] >= bound_A
         finished: list[int] = active_A[done_A].tolist()
         return finished
+
+    def _find_candidates(self, active_A: Ints) -> tuple[Floats, NDArray[Any], Ints]:
+        """Return the best extensions of these slots' hypotheses: sums, parents, pieces, A C each.
+
+        There are twice as many as beams, best first: if as many as beams are ends, as many go on.
+        """
+        A, K, C = len(active_A), self.beams, 2 * self.beams
+        sums_AK = self.sums[active_A]
+        alive_AK = sums_AK > IMPOSSIBLE
+        forced_AK = self.allowed.is_forced(active_A) & alive_AK
+        choice_AK = alive_AK & ~forced_AK
+        allowed_AKC = self._allowed_next(active_A)
+        (forced, forced_beams), (choice, beams) = forced_AK.nonzero(), choice_AK.nonzero()
+        found_XC, log_probs_XC = self._compute(
+            self._last_pieces(active_A[choice], beams),
+            self._last_pieces(active_A[forced], forced_beams),
+            None if allowed_AKC is None else allowed_AKC[choice_AK],
+            C,
+        )
+        totals_AKC = np.full((A, K, C), -np.inf, np.float32)
+        pieces_AKC = np.zeros((A, K, C), np.int32)
+        totals_AKC[choice_AK], pieces_AKC[choice_AK] = log_probs_XC, found_XC
+        if len(forced):
+            totals_AKC[forced_AK, 0] = 0.0
+            pieces_AKC[forced_AK, 0] = self.allowed.forced_pieces(active_A)[forced_AK]
+        totals_AKC += np.where(alive_AK, sums_AK, -np.inf)[:, :, None]
+        totals_AKC[totals_AKC < IMPOSSIBLE] = -np.inf
+
+        totals_AX, pieces_AX = totals_AKC.reshape(A, K * C), pieces_AKC.reshape(A, K * C)
+        order_AC = np.argsort(-totals_AX, axis=1, kind="stable")[:, :C]
+        rows_A1 = np.arange(A)[:, None]
+        return totals_AX[rows_A1, order_AC], order_AC // C, pieces_AX[rows_A1, order_AC]
 
     def _use_own_positions(self, active_A: Ints, lengths_A: Ints) -> None:
         """Let the next piece be kept at the beam's own cache position, not at its parent's.

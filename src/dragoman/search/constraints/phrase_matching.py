@@ -14,13 +14,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-import torch
-from torch import Tensor
+import numpy as np
+from numpy.typing import NDArray
 
 from dragoman.text.normalization import SPACE_MARK, collapse_spaces
 from dragoman.text.special_tokens import FIRST_PIECE
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.word_boundaries import is_word
+
+Ints = NDArray[np.int32]
 
 IGNORED: Final = 0
 SPACE: Final = 1
@@ -54,7 +56,7 @@ class PieceSpelling:
         number = {c: n for n, c in enumerate(self.characters, 1)}
         longest = max(map(len, self.texts))
         rows = [[number[c] for c in t] + [0] * (longest - len(t)) for t in self.texts]
-        self.numbers_LV = torch.tensor(rows).T.contiguous()
+        self.numbers_LV: Ints = np.ascontiguousarray(np.array(rows, np.int32).T)
         """These are indices in `characters`, from 1; 0 comes after a piece's last character."""
         self.kinds: list[int] = [IGNORED, *map(character_kind, self.characters)]
         """Each index has this kind."""
@@ -120,17 +122,17 @@ class PhraseMatcher:
         self._kinds = [IGNORED, SPACE, WORD, OTHER, POINT, *sorted(set(phrase) - {" "})]
         self._kind_of = {c: n for n, c in enumerate(self._kinds[NAMED:], NAMED)}
         self._next, self._matches = self._build()
-        self._next_QN = torch.tensor(self._next)
+        self._next_QN: Ints = np.array(self._next, np.int32)
         kinds = [
             self._kind_of.get(c, kind)
             for c, kind in zip(["", *spelling.characters], spelling.kinds, strict=True)
         ]
-        self._kinds_LV = torch.tensor(kinds)[spelling.numbers_LV]
+        self._kinds_LV: Ints = np.array(kinds, np.int32)[spelling.numbers_LV]
         self._pending = [b""]  # the beginnings of characters that have been seen
         self._pending_index = {b"": 0}
-        self._states_after: dict[int, Tensor] = {}
-        self._needs: dict[int, Tensor] = {}
-        self._forbids_end: dict[tuple[int, str | None], Tensor] = {}
+        self._states_after: dict[int, Ints] = {}
+        self._needs: dict[int, Ints] = {}
+        self._forbids_end: dict[tuple[int, str | None], Ints] = {}
         self._steps: dict[tuple[int, int], int] = {}
         rest = spelling.fewest_pieces(f" {phrase}" if whole_words else phrase)
         self.min_pieces: int = rest[0]
@@ -139,7 +141,7 @@ class PhraseMatcher:
 
     # --- what a search needs ---
 
-    def states_after(self, state: int) -> Tensor:
+    def states_after(self, state: int) -> Ints:
         """Return the state after each piece, V."""
         if (states_V := self._states_after.get(state)) is None:
             states_V = self._states_after[state] = self._compute_states_after(state)
@@ -185,7 +187,7 @@ class PhraseMatcher:
             best = min(best, self._rest[0])
         return min(best, self.min_pieces)
 
-    def pieces_needed_after(self, state: int) -> Tensor:
+    def pieces_needed_after(self, state: int) -> Ints:
         """Return `pieces_needed` after each piece, V."""
         if (needs_V := self._needs.get(state)) is None:
             needs_V = self._needs[state] = self._map_states(
@@ -193,7 +195,7 @@ class PhraseMatcher:
             )
         return needs_V
 
-    def forbids_end_after(self, state: int, separator: str | None) -> Tensor:
+    def forbids_end_after(self, state: int, separator: str | None) -> Ints:
         """Return after each piece 1 if a text that must not contain the phrase must not end, V.
 
         With a `separator`, the phrase may also come about with the text that follows.
@@ -212,9 +214,10 @@ class PhraseMatcher:
             separator is not None and not self.is_neutral(state, separator)
         )
 
-    def _map_states(self, function: Callable[[int], int], states_V: Tensor) -> Tensor:
-        known, where_V = states_V.unique(return_inverse=True)
-        return torch.tensor([function(state) for state in known.tolist()]).long()[where_V]
+    def _map_states(self, function: Callable[[int], int], states_V: Ints) -> Ints:
+        known, where_V = np.unique(states_V, return_inverse=True)
+        values: Ints = np.array([function(state) for state in known.tolist()], np.int32)
+        return values[where_V]
 
     # --- the automaton of characters ---
 
@@ -280,10 +283,10 @@ class PhraseMatcher:
             self._pending.append(pending)
         return self._pending_index[pending] * len(self._next) + matching
 
-    def _compute_states_after(self, state: int) -> Tensor:
+    def _compute_states_after(self, state: int) -> Ints:
         matching, pending = self._split_state(state)
         whole = self._next[matching][OTHER] if pending else matching  # broken: U+FFFD
-        states_V = torch.full((len(self._spelling.texts),), whole)
+        states_V: Ints = np.full(len(self._spelling.texts), whole, np.int32)
         for kinds_V in self._kinds_LV:
             states_V = self._next_QN[states_V, kinds_V]
         for byte, piece in self._spelling.bytes.items():

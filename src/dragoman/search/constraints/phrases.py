@@ -1,13 +1,13 @@
 """A translation must contain some phrases, and must not contain others.
 
-`PhraseConstraint` keeps every hypothesis within reach of a good end: EOS only where everything is
-as required, and no piece that leaves too little room for what is still missing. That alone would
-put off every phrase to the last moment, so `PhraseConstraint.choose` divides the beam among
-hypotheses that lack different numbers of pieces (dynamic beam allocation, Post and Vilar 2018).
+Every hypothesis is kept within reach of a good end: EOS only where everything is as required, and
+no piece that leaves too little room for what is still missing. That alone would put off every
+phrase to the last moment, so searches divide the beam among hypotheses that lack different numbers
+of pieces (dynamic beam allocation, Post and Vilar 2018). What is here is without PyTorch;
+`phrase_constraint` and the CPU engine search by it.
 """
 
-# B sentences, K hypotheses of each, T pieces so far, V vocabulary, C = 2 K candidates,
-# G numbers of missing pieces (banks)
+# V vocabulary
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-import torch
-from torch import Tensor
+import numpy as np
+from numpy.typing import NDArray
 
 from dragoman.errors import ConfigError
-from dragoman.search.allowed_outputs import Constraint
-from dragoman.search.beam import stable_topk
 from dragoman.search.constraints.phrase_matching import FOUND, START, PhraseMatcher, PieceSpelling
 from dragoman.text.special_tokens import EOS
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.word_boundaries import contains_phrase
+
+States = tuple[int, ...]
+"""These are the states of a sentence's automata."""
 
 MAX_CHARACTERS: Final = 400
 """A phrase has at most so many characters."""
@@ -45,6 +46,11 @@ class PhraseRequirements:
     def min_pieces(self) -> int:
         """Return with how many pieces all phrases can be made to occur."""
         return sum(phrase.min_pieces for phrase in self.must)
+
+    @property
+    def shortest(self) -> int:
+        """Return the fewest pieces of an output: what must be there, and one piece after it."""
+        return self.min_pieces + (len(self.must_not) > 0)
 
     def beam_width(self, beam: int) -> int:
         """Return how wide a beam to search with: some hypotheses more than there are banks."""
@@ -110,114 +116,63 @@ class PhraseCompiler:
         return self._known[key]
 
 
-class PhraseConstraint(Constraint):
-    """Constrain a batch to outputs with and without certain phrases, and divide its beams."""
+class PhraseTracker:
+    """Say which pieces may follow the hypotheses of one sentence."""
 
-    def __init__(
-        self, requirements: Sequence[PhraseRequirements], targets: int, device: torch.device
-    ) -> None:
-        """Take the requirements of each row of the source, and the size of the vocabulary."""
-        self._requirements = requirements
-        self._targets = targets
-        self._device = device
-        self._states: dict[tuple[int, ...], tuple[int, ...]] = {}
-        self._needs: dict[tuple[int, tuple[int, ...]], tuple[Tensor, Tensor]] = {}
-        self._left_BKV = torch.empty(0)
+    def __init__(self, wanted: PhraseRequirements, targets: int) -> None:
+        """Take what is required of the sentence, and the size of the vocabulary."""
+        self._wanted, self._targets = wanted, targets
+        self._phrases = (*wanted.must, *wanted.must_not)
+        self.start: States = (START,) * len(self._phrases)
+        """A hypothesis without pieces is in these states."""
+        self._next: dict[States, tuple[NDArray[np.int32], NDArray[np.bool_]]] = {}
 
-    def shortest(self, sentence: int) -> int:
-        """See Constraint: what must be there, and one piece after it."""
-        wanted = self._requirements[sentence]
-        return wanted.min_pieces + (len(wanted.must_not) > 0)
+    def after(self, states: States, piece: int) -> States:
+        """Return the states after one piece more."""
+        return tuple(p.after(s, piece) for p, s in zip(self._phrases, states, strict=True))
 
-    def allowed(self, sentences_B: Tensor, ids_BKT: Tensor, room_B: Tensor) -> Tensor:
-        """Return which pieces may come next, as `Constraint.allowed` says."""
-        sentences = sentences_B.tolist()
-        left, allowed = [], []
-        for sentence, hypotheses, room in zip(
-            sentences, ids_BKT.tolist(), room_B.tolist(), strict=True
-        ):
-            for ids in hypotheses:
-                left_V, may_V = self._next_pieces(sentence, self._automaton_states(sentence, ids))
-                left.append(left_V)
-                allowed.append(may_V & (left_V < room))
-        shape = (len(sentences), ids_BKT.shape[1], -1)
-        self._left_BKV = torch.stack(left).view(shape).to(self._device)
-        allowed_BKV = torch.stack(allowed).view(shape).to(self._device)
-        # The end needs no room.
-        allowed_BKV[:, :, EOS] = self._left_BKV[:, :, EOS] == 0
-        return allowed_BKV
-
-    def choose(
-        self, totals_BKV: Tensor, sentences_B: Tensor, ids_BKT: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        """Return the best of each bank in turn, nearest to the end first, then the second best."""
-        beams = totals_BKV.shape[1]
-        totals_BX, left_BX = totals_BKV.flatten(1), self._left_BKV.flatten(1)
-        banks = [
-            stable_topk(totals_BX.masked_fill(left_BX != missing, -torch.inf), 2 * beams)
-            for missing in left_BX[totals_BX > -torch.inf].unique().tolist()
-        ]
-        if not banks:
-            return stable_topk(totals_BX, 2 * beams)
-        values_BRG = torch.stack([values for values, _ in banks], dim=2)
-        index_BRG = torch.stack([index for _, index in banks], dim=2)
-        values_BX, index_BX = values_BRG.flatten(1), index_BRG.flatten(1)
-        # What is no candidate goes last.
-        order_BX = (values_BX == -torch.inf).int().argsort(dim=1, stable=True)[:, : 2 * beams]
-        return values_BX.gather(1, order_BX), index_BX.gather(1, order_BX)
-
-    def _automaton_states(self, sentence: int, ids: list[int]) -> tuple[int, ...]:
-        """Return the states of a sentence's automata after these pieces."""
-        wanted = self._requirements[sentence]
-        phrases = (*wanted.must, *wanted.must_not)
-        key = (sentence, *ids)
-        known = len(ids)
-        while known and key[: known + 1] not in self._states:
-            known -= 1
-        states = self._states.get(key[: known + 1], (START,) * len(phrases))
-        for piece in ids[known:]:
-            states = tuple(p.after(s, piece) for p, s in zip(phrases, states, strict=True))
-        self._states[key] = states
-        return states
-
-    def _next_pieces(self, sentence: int, states: tuple[int, ...]) -> tuple[Tensor, Tensor]:
-        """Return for every next piece how many must follow it, and whether it may come at all.
+    def next_pieces(self, states: States) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
+        """Return for every next piece how many must follow it, and whether it may come at all, V.
 
         At EOS the first is 0 if the text may end here, and else 1.
         """
-        key = sentence, states
-        if key not in self._needs:
-            wanted = self._requirements[sentence]
-            must = list(zip(wanted.must, states, strict=False))
-            banned = list(zip(wanted.must_not, states[len(must) :], strict=True))
-            left_V = _pieces_left(must) if must else torch.zeros(self._targets, dtype=torch.int64)
-            may_V = torch.ones(self._targets, dtype=torch.bool)
-            must_continue = not all(phrase.matches_at_end(state) for phrase, state in must)
-            for phrase, state in banned:
-                may_V &= phrase.states_after(state) != FOUND
-                # Where the text must not end, another piece must come.
-                left_V = torch.maximum(left_V, phrase.forbids_end_after(state, wanted.separator))
-                must_continue = must_continue or phrase.forbids_end(state, wanted.separator)
-            left_V[EOS] = int(must_continue)
-            self._needs[key] = left_V.to(torch.int16), may_V
-        return self._needs[key]
+        if states not in self._next:
+            self._next[states] = self._compute_next(states)
+        return self._next[states]
+
+    def _compute_next(self, states: States) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
+        wanted = self._wanted
+        must = list(zip(wanted.must, states, strict=False))
+        banned = list(zip(wanted.must_not, states[len(must) :], strict=True))
+        left_V = _pieces_left(must) if must else np.zeros(self._targets, np.int32)
+        may_V = np.ones(self._targets, np.bool_)
+        must_continue = not all(phrase.matches_at_end(state) for phrase, state in must)
+        for phrase, state in banned:
+            may_V &= phrase.states_after(state) != FOUND
+            # Where the text must not end, another piece must come.
+            left_V = np.maximum(left_V, phrase.forbids_end_after(state, wanted.separator))
+            must_continue = must_continue or phrase.forbids_end(state, wanted.separator)
+        left_V[EOS] = int(must_continue)
+        may_V[EOS] = not must_continue
+        return left_V, may_V
 
 
-def _pieces_left(must: Sequence[tuple[PhraseMatcher, int]]) -> Tensor:
+def _pieces_left(must: Sequence[tuple[PhraseMatcher, int]]) -> NDArray[np.int32]:
     """Return after each next piece how many pieces are enough for all phrases to occur.
 
     Either all that are missing are begun anew, one after another, or one that has begun is ended
     first; what occurs only if the text ends here is then lost in the worst case.
     """
-    rows = [(phrase, phrase.states_after(state)) for phrase, state in must]
     needs = [phrase.pieces_needed_after(state) for phrase, state in must]
-    lost = [phrase.min_pieces * (row_V != FOUND) for phrase, row_V in rows]
-    best_V = sum(
-        (phrase.min_pieces * (need_V > 0) for (phrase, _), need_V in zip(rows, needs, strict=True)),
-        start=torch.zeros_like(needs[0]),
-    )
-    all_V = torch.stack(lost).sum(0)
+    lost = [
+        phrase.min_pieces * (phrase.states_after(state) != FOUND).astype(np.int32)
+        for phrase, state in must
+    ]
+    best_V = np.zeros_like(needs[0])
+    for (phrase, _), need_V in zip(must, needs, strict=True):
+        best_V += phrase.min_pieces * (need_V > 0)
+    all_V = np.sum(lost, axis=0, dtype=np.int32)
     for need_V, lost_V in zip(needs, lost, strict=True):
         ended_V = all_V - lost_V + need_V
-        best_V = torch.where(need_V > 0, torch.minimum(best_V, ended_V), best_V)
+        best_V = np.where(need_V > 0, np.minimum(best_V, ended_V), best_V)
     return best_V
