@@ -106,6 +106,7 @@ def test_a_text_in_another_language_is_said_once(model: Path, command: Command) 
         "dragoman: this seems to be Korean, but the model translates from English\n"
     )
     assert command("translate", model, stdin=b"This is as it should be, and so on.\n").err == ""
+    assert command("translate", model, "--raw", stdin=korean.encode()).err == ""
 
 
 def test_a_report_counts_what_was_found(

@@ -23,9 +23,14 @@ class Findings:
     """Count what was found wrong with translations, and tell the user what matters."""
 
     def __init__(
-        self, translator: Translator, report: Path | None, flag_below: float | None
+        self,
+        translator: Translator,
+        report: Path | None,
+        flag_below: float | None,
+        *,
+        check_language: bool = True,
     ) -> None:
-        self._languages = translator.config.data.languages
+        self._languages = translator.config.data.languages if check_language else ()
         self._report, self._flag_below = report, flag_below
         self._counts: Counter[tuple[str, bool]] = Counter()
         self._details: list[dict[str, Any]] = []

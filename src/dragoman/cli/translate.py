@@ -272,7 +272,7 @@ def translate(
             max_extra=max_extra,
             min_length=min_length or 0,
         )
-    findings = Findings(translator, report, flag_below)
+    findings = Findings(translator, report, flag_below, check_language=not raw)
     with _open_memory(memory, translator) as options["memory"]:
         job = Job(
             translator=translator,
