@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 # The tests start hundreds of processes; without bytecode each compiles everything it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo quick test thorough drill release-check format clean
+.PHONY: demo quick test thorough drill release-check model-packages format clean
 
 demo: $(VENV)/installed
 	$(BIN)/dragoman demo
@@ -41,6 +41,10 @@ drill: $(VENV)/installed
 # README's commands with it. Minutes.
 release-check: $(VENV)/installed
 	$(BIN)/python tests/release_check.py
+
+# A wheel of each model in models/, for pip and `dragoman get`: docs/models.md.
+model-packages: $(VENV)/installed
+	$(BIN)/python models/build_wheels.py dist/models
 
 format: $(VENV)/installed
 	$(BIN)/ruff format
