@@ -125,6 +125,12 @@ def test_what_is_right_is_left_as_it_is(pair: str, source: str, target: str) -> 
         ("de-en", "1.499,00 €", "1.499,00 €", "1,499.00 €"),
         ("de-en", "25.400.000 Dollar", "USD 25.400,000", "USD 25,400,000"),
         ("de-en", "0,5 l", "0,5 l", "0.5 l"),
+        (
+            "en-de",
+            "73,900 people live here",
+            "73,900 Menschen leben hier",
+            "73.900 Menschen leben hier",
+        ),
         ("en-de", "1,168,000 crimes", "1168 000 Taten", "1.168.000 Taten"),
         ("de-en", "79,51 €", "7.9.51 €", "79.51 €"),
         ("en-de", "The price is $1,499.00.", "Es kostet 1,499.00 $.", "Es kostet 1.499,00 $."),

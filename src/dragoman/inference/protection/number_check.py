@@ -420,7 +420,8 @@ class _Comparison:
             return
         if strict and right and strict[0].value != reading.value:
             return  # with another scale, and right
-        if not right and any(value in token.values for value in other.values):
+        scaled = other.power or other.own_power
+        if not right and scaled and any(value in token.values for value in other.values):
             return
         self._write(other, reading.write(self.languages[1]))
 
