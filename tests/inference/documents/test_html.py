@@ -6,7 +6,7 @@ import re
 import time
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dragoman.errors import DataError
@@ -186,6 +186,7 @@ _TAGS = (
         lambda tags: "".join(tags).replace("\xa0", " ")
     )
 )
+@example(" two <sup>1</sup><b>one two ")
 def test_no_word_and_no_tag_is_lost(text: str) -> None:
     page = HtmlText(text)
     assert page.fill(page.units) == text

@@ -390,7 +390,7 @@ class _Projection:
         if word.count(marked) == 1:
             place = start + word.index(marked)
             return place, place + len(marked)
-        if mark.start <= piece.start and len(marked) == 1:
+        if mark.start <= piece.start and len(marked) == 1 and marked.isalpha():
             return start, start + 1  # a large first letter
         return None
 
