@@ -34,6 +34,8 @@ def same(text: str) -> str:
         ("Introduction ........ 12", ["Introduction", "12"]),
         ("Sign here: ________", ["Sign here:"]),
         ("one  two", ["one  two"]),
+        ("LH 401  JFK 18:30  Seat 32A", ["LH 401", "JFK 18:30", "Seat 32A"]),
+        ("One.  Two.  Three of  it.", ["One.", "Two.", "Three of  it."]),
         ("| Apples | 3 |\n|---|--:|\n|Red pears|$12|", ["Apples", "3", "Red pears", "$12"]),
         ("cat a.txt | grep b", ["cat a.txt", "grep b"]),
         ("|x| is (a|b)", ["|x| is (a|b)"]),
@@ -96,6 +98,25 @@ def test_sentences_that_were_not_translated_keep_their_spaces(
     known: dict[str, str], wanted: str
 ) -> None:
     layout = TextLayout("One. Two. Three.", "en", "zh")
+    found = [Translation(one, known.get(one, one), 0.0, ()) for one in layout.sentences]
+    assert layout.join(found, same).text == wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "known", "wanted"),
+    [
+        ("| Apples   | 3 |", {"Apples": "Äpfel"}, "| Äpfel    | 3 |"),
+        ("| Apples   | 3 |", {"Apples": "Apfelsinen"}, "| Apfelsinen | 3 |"),
+        ("Table      2      $5", {"Table": "Tisch aus"}, "Tisch aus  2      $5"),
+        ("Table      2      $5", {"Table": "Tisch aus Holz"}, "Tisch aus Holz  2  $5"),
+        ("Intro ........ 12", {"Intro": "Einleitung"}, "Einleitung ... 12"),
+        ("Intro.   Then.", {"Intro.": "Einleitung."}, "Einleitung.   Then."),
+        ("One   two\nx   y", {"One": "Eins"}, "Eins  two\nx   y"),
+        ("One\r    two   x", {"One": "Eins"}, "Eins\r    two   x"),
+    ],
+)
+def test_cells_stay_in_their_columns(text: str, known: dict[str, str], wanted: str) -> None:
+    layout = TextLayout(text, "en", "de")
     found = [Translation(one, known.get(one, one), 0.0, ()) for one in layout.sentences]
     assert layout.join(found, same).text == wanted
 

@@ -168,6 +168,41 @@ def test_a_date_is_no_list_marker_but_numbers_in_a_row_are() -> None:
     assert split_paragraphs("1. Mai\n2. Juni", "de")[0] == "1. "
 
 
+def test_numbers_of_sections_are_list_markers_and_decimals_are_not() -> None:
+    text = "1. One\n1.1 Two\n1.1.1 Three\n1.2 Four\n2. Five\n2.5 million\n2.5 Five"
+    assert [one.text for one in paragraphs(split_paragraphs(text, "en"))] == [
+        *("One", "Two", "Three", "Four", "Five", "2.5 million", "2.5 Five"),
+    ]
+    text = "1  One\n2  Two\n\n1 egg\n2 cups"
+    assert [one.text for one in paragraphs(split_paragraphs(text, "en"))] == [
+        *("One", "Two", "1 egg", "2 cups"),
+    ]
+
+
+def test_times_and_boxes_before_what_is_said_stay() -> None:
+    text = "[10:15, 4/11/2024] Hi.\n[ ] Call.\n☐ Write.\n[door] Bang."
+    found = [one.text for one in paragraphs(split_paragraphs(text, "en"))]
+    assert found == ["Hi.", "Call.", "Write.", "[door] Bang."]
+
+
+def test_code_between_fences_stays_and_an_open_fence_hides_nothing() -> None:
+    text = "One.\n```python\ncode here\n\n```\nTwo.\n~~~\nThree."
+    found = [one.text for one in paragraphs(split_paragraphs(text, "en"))]
+    assert found == ["One.", "Two.", "Three."]
+    assert len(paragraphs(split_paragraphs(text, "en", join_lines=False))) == 5
+
+
+def test_a_subtitle_has_no_more_lines_than_before() -> None:
+    text = "1\n00:00:01,000 --> 00:00:03,500\nI told you that\nwe would come.\n"
+    parts = split_paragraphs(text, "en")
+    [said] = paragraphs(parts)
+    longer = "Ich habe dir doch gesagt, dass wir kommen würden."
+    assert assemble(parts, [longer]).endswith(
+        "\nIch habe dir doch gesagt,\ndass wir kommen würden.\n"
+    )
+    assert assemble(parts, [said.text]) == text
+
+
 def test_no_break_spaces_stay_in_wrapped_lines() -> None:
     text = (
         f"{PIECES[0]}\nthe width that their mail program had, which nobody can see today, and\nok."

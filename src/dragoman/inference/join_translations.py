@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import accumulate
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from dragoman.inference.translation_types import Translation
+from dragoman.text.line_breaking import columns
+from dragoman.text.sentence_splitting import ends_sentence
+
+_GAP: Final = re.compile(r" {3,}| {2,}(?=\|)|\.{4,}")
+"""What is wide enough to bring the next cell into its column."""
+_LINE_END: Final = re.compile("[\n\r\x0b\x0c\x85\u2028\u2029]")
 
 
 class Between(NamedTuple):
@@ -56,7 +63,7 @@ def _alternative(part: Between | Translation, rank: int) -> Between | Translatio
 
 
 def _join_rank(source: str, parts: Parts, normalize: Callable[[str], str]) -> Translation:
-    parts = _keep_spaces(parts, normalize)
+    parts = _keep_columns(_keep_spaces(parts, normalize))
     translated = [part for part in parts if isinstance(part, Translation)]
     return Translation(
         source,
@@ -82,6 +89,30 @@ def _keep_spaces(parts: Parts, normalize: Callable[[str], str]) -> Parts:
                 for other in beside
             ):
                 kept[place] = Between(part.source, part.source)
+    return kept
+
+
+def _keep_columns(parts: Parts) -> Parts:
+    """Return the parts with wide gaps as much wider or narrower as the cells before them changed.
+
+    So what stands below each other, in a table or a list with leader dots, still does. A gap after
+    a sentence is only spacing.
+    """
+    kept = list(parts)
+    longer = 0
+    for place, part in enumerate(parts):
+        if isinstance(part, Translation):
+            longer += columns(part.text) - columns(part.source)
+        elif _LINE_END.search(part.target):
+            longer = 0
+        elif longer and (gap := _GAP.search(part.target)):
+            before = parts[place - 1].source if place else ""
+            if not ends_sentence(before, also=":;,"):
+                size = max(2 - ("|" in part.target), len(gap[0]) - longer)
+                longer -= len(gap[0]) - size
+                filled = gap[0][0] * size
+                text = part.target[: gap.start()] + filled + part.target[gap.end() :]
+                kept[place] = Between(part.source, text)
     return kept
 
 

@@ -18,6 +18,9 @@ _DIVIDER: Final = re.compile(
 )
 """What divides the cells of a table or a form: tabs, wide gaps, leader dots, blanks to fill in, and
 a vertical line between spaces."""
+_COLUMN_GAP: Final = re.compile(r"(?<![\s.!?:;,]) {2,}(?=\S)")
+_COLUMN_DIVIDER: Final = re.compile(_DIVIDER.pattern.replace(" {3,}", " {2,}"))
+"""Where there are two gaps in a line or more, two spaces are one, too."""
 _ROW: Final = re.compile(r"\|.*\|", re.DOTALL)
 _ROW_DIVIDER: Final = re.compile(r"(?<!\s)\s*(?<!\\)\|\s*")
 """In a row between vertical lines all of them divide."""
@@ -27,7 +30,11 @@ _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 def _cells(text: str) -> Iterator[tuple[int, int]]:
     """Yield where the cells of a paragraph begin and end; most have one."""
     start = 0
-    dividers = _ROW_DIVIDER if _ROW.fullmatch(text) else _DIVIDER
+    dividers = _DIVIDER
+    if _ROW.fullmatch(text):
+        dividers = _ROW_DIVIDER
+    elif len(_COLUMN_GAP.findall(text)) > 1:
+        dividers = _COLUMN_DIVIDER
     for divider in dividers.finditer(text):
         if divider.start() > start:
             yield start, divider.start()

@@ -24,11 +24,17 @@ _LINE: Final = re.compile(
 )
 _QUOTED: Final = re.compile(r"[ \t]{0,3}(?:>[ \t]?)+")
 _MARKER: Final = re.compile(
-    r"(?:[-*+•·‣⁃◦▪▫●○■□◆◇★☆➤►▶✓✔✗✘–—※][ \t]+(?:\[[ xX]\][ \t]+)?|#{1,6}[ \t]+|[①-⑳][ \t]*"
+    r"(?:[-*+•·‣⁃◦▪▫●○■□◆◇★☆➤►▶✓✔✗✘☐☑☒–—※][ \t]+|\[[ xX]\][ \t]+|#{1,6}[ \t]+|[①-⑳][ \t]*"
+    r"|\[\d[\d:./, apmAPM-]*\][ \t]+"  # the time of what was said in a chat
     r"|[([]?(?:\d{1,3}|[a-zA-Z]|[ivx]{1,4})[)\]][ \t]+)+"
 )
-_NUMBERED: Final = re.compile(r"(\d{1,3})\.[ \t]+")
-"""A number with a point is a list's only where its neighbour's follows: "3. Mai" is a date."""
+_NUMBERED: Final = re.compile(
+    r"(\d{1,3})(?:\.[ \t]+|(?:[ \t]{2,}|\t)(?=[^\W\d_]))"
+    r"|(\d{1,3}(?:\.\d{1,3}){1,5})(?:\.?[ \t]+)(?=[^\W\d_a-zà-ÿ])"
+)
+"""Such a number is a list's only where its neighbour's follows: "3. Mai" is a date."""
+_FENCE: Final = re.compile(r"\s*(```|~~~)[\w+-]*\s*$")
+"""Between two such lines there is code."""
 _HEADING: Final = re.compile(r"#{1,6}[ \t]")
 _TIMING: Final = re.compile(r"\s*(?:\d+:)?\d\d:\d\d[.,]\d{3}\s*-->\s*(?:\d+:)?\d\d:\d\d[.,]\d{3}")
 _COLUMNS: Final = re.compile(r"\t|[^\s.!?:] {3,}\S|\S {2,}\S.*[^\s.!?:] {2,}\S|\|.*\|")
@@ -73,6 +79,8 @@ class Paragraph:
     prefix: str = ""
     """Its other lines begin with this."""
     newline: str = "\n"
+    lines: int = 0
+    """It may stand on no more lines than these, however wide; 0 means any number."""
 
     def lay_out(self, translation: str) -> str:
         """Return a translation of `text` on lines as wide as the original's."""
@@ -80,9 +88,12 @@ class Paragraph:
             return self.original
         if not self.width:
             return translation
-        return (self.newline + self.prefix).join(
-            wrap(translation, self.width, self.offset, columns(self.prefix))
-        )
+        indent, width = columns(self.prefix), self.width
+        wrapped = wrap(translation, width, self.offset, indent)
+        while self.lines and len(wrapped) > self.lines:
+            width += 1
+            wrapped = wrap(translation, width, self.offset, indent)
+        return (self.newline + self.prefix).join(wrapped)
 
 
 Parts: TypeAlias = list[str | Paragraph]
@@ -94,6 +105,8 @@ def split_paragraphs(text: str, language: str | None = None, *, join_lines: bool
     Without `join_lines` every line with a word in it is a paragraph.
     """
     lines = [_Line(m[1], m[2]) for m in _LINE.finditer(text) if m[0]]
+    if join_lines:
+        _find_code(lines)
     _find_list_numbers(lines)
     _find_timings(lines)
     spaces = not written_without_spaces(language)
@@ -172,18 +185,42 @@ class _Line:
         return columns(self.content[: self.end])
 
 
+def _find_code(lines: list[_Line]) -> None:
+    """Let code between two fences stay as it is."""
+    fences = [
+        (index, found[1])
+        for index, line in enumerate(lines)
+        if (found := _FENCE.match(line.content[len(line.quote) :]))
+    ]
+    while len(fences) > 1:
+        (first, mark), *fences = fences
+        last = next((index for index, other in fences if other == mark), None)
+        if last is not None:
+            for line in lines[first : last + 1]:
+                line.words = ""
+            fences = [fence for fence in fences if fence[0] > last]
+
+
 def _find_list_numbers(lines: list[_Line]) -> None:
-    """Take "1. " and "2. " for list markers where they follow each other."""
+    """Take "1. " and "2. ", or "1.1 " and "1.2 ", for list markers where they follow each other."""
     numbered = [
-        (line, int(found[1]), found[0])
+        (line, tuple(map(int, (found[1] or found[2]).split("."))), found[0])
         for line in lines
-        if not line.marker and (found := _NUMBERED.match(line.content, line.start))
+        if line.words and not line.marker and (found := _NUMBERED.match(line.content, line.start))
     ]
     for index, (line, number, marker) in enumerate(numbered):
-        before = index > 0 and numbered[index - 1][1] == number - 1
-        after = index + 1 < len(numbered) and numbered[index + 1][1] == number + 1
+        before = index > 0 and _follows(numbered[index - 1][1], number)
+        after = index + 1 < len(numbered) and _follows(number, numbered[index + 1][1])
         if before or after:
             line.set_marker(marker)
+
+
+def _follows(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
+    """Return whether a number comes after another: 1.1 or 2 after 1, 1.3 or 2 after 1.2."""
+    if other == (*one, 1):
+        return True
+    same = len(other) - 1
+    return len(other) <= len(one) and other == (*one[:same], one[same] + 1)
 
 
 def _find_timings(lines: list[_Line]) -> None:
@@ -398,6 +435,7 @@ def _joined(run: list[_Line], text: str, spaces: bool) -> Paragraph:
         offset=first.text_column,
         prefix=second.content[: second.start],
         newline=first.newline,
+        lines=len(run) if first.cue else 0,
     )
 
 
