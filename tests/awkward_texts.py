@@ -379,6 +379,120 @@ OTHERS = [
 ]
 
 
+PASTED: list[tuple[str, tuple[str, ...]]] = [
+    (  # mail with replies
+        "On Mon, 4 Nov at 10:15, Anna Smith <anna@example.com> wrote:\n"
+        "> Hi Tom,\n>\n> can you call me?\n>> No.\n> Anna\n\nSure.\n\n-- \nTom Miller\n",
+        ("<anna@example.com>", "\n> ", "\n>\n", "\n>> ", "\n-- \n"),
+    ),
+    (  # a header
+        "From: Anna Smith <anna@example.com>\nCc: sales@example.com; Bob\n"
+        "Subject: RE: Invoice #2024-0815",
+        ("<anna@example.com>", "sales@example.com", "#2024-0815"),
+    ),
+    (  # subtitles
+        "1\n00:00:01,000 --> 00:00:03,500\n- Where are you?\n- Home.\n\n"
+        "2\n00:00:04,000 --> 00:00:07,200\n<i>I am here.</i>\n\n"
+        "3\n00:00:08,000 --> 00:00:09,000\n♪ la la la ♪\n",
+        ("00:00:01,000 --> 00:00:03,500\n- ", "\n- ", "<i>", "</i>", "♪"),
+    ),
+    (
+        "WEBVTT\n\n00:01.000 --> 00:04.000 align:start\n<v Tom>Hello!\n",
+        ("\n00:01.000 --> 00:04.000 align:start\n<v Tom>",),
+    ),
+    (  # chats
+        "[10:15, 4/11/2024] Tom: hey!! are you there? 😂😂\n"
+        "[10:16, 4/11/2024] Anna: <Media omitted>",
+        ("[10:15, 4/11/2024] ", "\n[10:16, 4/11/2024] ", "😂😂", "<Media omitted>"),
+    ),
+    ("<tom> anyone here?\n<mary> yes, me", ("<tom> ", "\n<mary> ")),
+    ("cc @anna.smith #general <!here> <@U024BE7LH>", ("<!here>", "<@U024BE7LH>", "#general")),
+    ("asap!!! ok? thx", ()),
+    (  # an invoice
+        "INVOICE No. 2024-0815            Date: 11/04/2024\n\n"
+        "Pos.  Description      Qty\n----  -----------      ---\n"
+        '1     Oak table          2\n2     Chair "Anna"       4\n\n'
+        "IBAN: DE89 3704 0044 0532 0130 00",
+        ("2024-0815", "11/04/2024", "----  -----------      ---", "DE89 3704 0044 0532 0130 00"),
+    ),
+    (  # a recipe
+        "- 1 ½ cups flour\n- 2 tbsp. sugar\n- ¼ tsp. salt\n\n1. Mix it.\n2. Bake it.",
+        ("1 ½", "¼", "\n- ", "\n1. ", "\n2. "),
+    ),
+    ("Bake at 180°C/350°F for 20–25 min.", ("180", "350", "20", "25")),
+    ("Ms. Anna Smith\nApt. 4B, 1600 High Ave. NW\nWashington, D.C. 20500", ("4B", "1600", "20500")),
+    ("D-80331 Munich\nLondon SW1A 1AA", ("D-80331", "SW1A")),
+    (
+        "Fax: 030 / 12 34 56-78\nMobile: 0171/1234567\nHotline: 1-800-FLOWERS (24/7)",
+        ("030 / 12 34 56-78", "0171/1234567", "1-800-FLOWERS", "24/7"),
+    ),
+    (
+        "ISBN-10: 0-306-40615-2, ISSN 1234-5679, DOI: 10.1000/182, see arXiv:1706.03762v5.",
+        ("0-306-40615-2", "1234-5679", "10.1000/182", "arXiv:1706.03762v5"),
+    ),
+    ("Water is H2O, or H₂O; add H2SO4 and Ca²⁺ ⇌ CaCO₃↓.", ("H₂O", "H2SO4", "²⁺", "⇌", "₃", "↓")),
+    ("Let x² ∈ ℝ, ∑ᵢ ≤ ∞ and π ≈ ½ ± ⅓.", ("²", "∈", "ℝ", "∑", "≤", "∞", "π", "≈", "½", "±", "⅓")),
+    ("As in \\cite{smith2020}, see \\ref{eq:one}.", ("\\cite{smith2020}", "\\ref{eq:one}")),
+    ("The word שלום, or \u202bסלאם\u202c, is old.", ("שלום", "\u202bסלאם\u202c")),
+    (
+        "Doctor 👩🏽‍⚕️, flags 🏴‍☠️ 🏳️‍🌈 🇩🇪🇰🇷, keys 1️⃣#️⃣ and ❤️‍🔥.",
+        ("👩🏽‍⚕️", "🏴‍☠️", "🏳️‍🌈", "🇩🇪🇰🇷", "1️⃣#️⃣", "❤️‍🔥"),
+    ),
+    ("Name\tAge\tCity\nTom\t42\tLondon\n", ("\t", "42")),
+    (  # lists
+        "  * milk\n      - brown (2 loaves)\n[ ] call Tom\n[x] write to Anna\n☐ pay the bill",
+        ("  * ", "\n      - ", "\n[ ] ", "\n[x] ", "\n☐ "),
+    ),
+    (
+        "1. Introduction\n1.1 Purpose\n1.1.1 The purpose is this.\n1.2 Scope\n2. Terms\n"
+        "(a) one;\n(b) two.",
+        ("1. ", "\n1.1 ", "\n1.1.1 ", "\n1.2 ", "\n2. ", "\n(a) ", "\n(b) "),
+    ),
+    (
+        "1  Introduction ........ 1\n2  The Model ......... 12\n   2.1 Attention .... 14",
+        ("1  ", "\n2  ", "\n   2.1 ", " 12"),
+    ),
+    (
+        "+------+-----+\n| Name | Age |\n+------+-----+\n| Tom  | 42  |",
+        ("+------+-----+", "| ", " |", "42"),
+    ),
+    ("Name: ________   Date: ___/___/20__\n[ ] Yes   [ ] No", ("________", "___/___/20__", "[ ]")),
+    (
+        'DEBUG=true\npath="C:\\Program Files\\app.exe"',
+        ("DEBUG=true", 'path="C:\\Program Files\\app.exe"'),
+    ),
+    (
+        "Run this:\n\n    $ pip install --user dragoman\n\nThen go.",
+        ("\n    $ pip install --user dragoman\n",),
+    ),
+    (
+        "# Title\n\n```python\nprint('hello')\n```\n\n> Quoted.",
+        ("# ", "```python\nprint('hello')\n```", "\n> "),
+    ),
+    (
+        'See [a link](https://example.com "Title") and ![an image](img/a.png).',
+        ("[", '](https://example.com "Title")', "![", "](img/a.png)"),
+    ),
+    (
+        '<item id="5"><name>Red apple</name><price>two</price></item>',
+        ("<name>", "</name>", "<price>", "</price>"),
+    ),
+    ("This is a claim.[1] So is this one.[2, 3]", ("[1]", "[2, 3]")),
+    ("The file Report_v2_FINAL(1).docx is gone.", ("Report_v2_FINAL(1).docx",)),
+    ("Update from 2.4 to 2.5.1, kernel 6.8.0-45-generic.", ("2.4", "2.5.1", "6.8.0-45-generic")),
+    ("LH 401  JFK 18:30 → FRA 07:55  Seat 32A", ("401", "18:30", "→", "07:55", "32A")),
+    ("★★★★☆ Good value\nPros: + cheap + light", ("★★★★☆",)),
+    ("The Tokyo (東京) office and the Москва office; Αθήνα too.", ("東京", "Москва", "Αθήνα")),
+    ("Press Ctrl+C, ⌘Q or Alt+F4; F5 reloads → OK.", ("⌘", "F4", "F5", "→")),
+    ("#FFAA00 is orange; 0xFF is 255; rgb(255, 170, 0).", ("#FFAA00", "0xFF", "170")),
+    (
+        "RT @nasa: We go! 🌕🚀 #Artemis https://t.co/AbC123xyz (1/3)",
+        ("@nasa", "🌕🚀", "#Artemis", "https://t.co/AbC123xyz"),
+    ),
+]
+"""What people paste: mail, chats, invoices, recipes, addresses, formulas, tables, lists."""
+
+
 def _plain(kind: str, texts: list[str]) -> list[Case]:
     return [Case(text, (), kind) for text in texts]
 
@@ -396,6 +510,7 @@ CASES: list[Case] = [
     *_keeping("item", ITEMS),
     *_keeping("number", NUMBERS),
     *_keeping("unknown", UNKNOWN),
+    *_keeping("pasted", PASTED),
     *_plain("marks", MARKS_ALONE),
     *_plain("code", CODE),
     *_plain("other", OTHERS),
@@ -416,6 +531,6 @@ def assert_whole(case: Case, found: str) -> None:
     for item in case.kept:
         assert found.count(item) >= case.text.count(item), (item, case.text, found)
     assert found.count("\ufffd") == case.text.count("\ufffd"), case.text
-    if case.kind == "lines" and "wrapped" not in case.text:
+    if case.kind in ("lines", "pasted") and "wrapped" not in case.text:
         assert _line_ends(found) == _line_ends(case.text)
         assert _blank_lines(found) == _blank_lines(case.text)

@@ -11,6 +11,7 @@ from dragoman.text.numbers import (
     number_format,
     number_words,
     read_number,
+    says_scale,
     scale_after,
 )
 
@@ -114,6 +115,23 @@ def test_a_scale_word_multiplies(text: str, code: str, power: int, end: int) -> 
 )
 def test_numbers_have_words(value: int, code: str, word: str) -> None:
     assert word in number_words(value, code)
+
+
+@pytest.mark.parametrize(
+    ("text", "power", "code", "said"),
+    [
+        ("5 Millionen", 6, "de", True),
+        ("sechzehntausend", 3, "de", True),
+        ("5 Mrd.", 9, "de", True),
+        ("5 M", 6, "de", True),
+        ("500만", 6, "ko", True),
+        ("5 Hunde", 6, "de", False),
+        ("ein Hemd für 5", 9, "de", False),
+        ("5 milionów", 6, "pl", True),
+    ],
+)
+def test_a_text_says_a_scale(text: str, power: int, code: str, said: bool) -> None:
+    assert says_scale(text, power, code) is said
 
 
 def test_eight_is_no_word_for_eighty() -> None:

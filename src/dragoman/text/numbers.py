@@ -209,8 +209,11 @@ def says_scale(text: str, power: int, code: str | None) -> bool:
     """
     if primary_code(code) not in _WITH_SCALES or _SCALE_LETTER.search(text):
         return True
-    ends = "|".join(sorted(_words_of_power(power), key=len, reverse=True))
-    return re.search(f"(?:{ends})|[{''.join(_ASIAN_POWERS)}]", text.lower()) is not None
+    words = sorted(_words_of_power(power), key=len, reverse=True)
+    short = "|".join(word for word in words if len(word) < 4)  # which others may contain
+    long = "|".join(word for word in words if len(word) >= 4)  # as in sechzehntausend
+    said = rf"(?<![^\W\d_])(?:{short or '(?!)'})(?![^\W_])|(?:{long})|[{''.join(_ASIAN_POWERS)}]"
+    return re.search(said, text.lower()) is not None
 
 
 @cache

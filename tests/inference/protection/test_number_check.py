@@ -171,6 +171,7 @@ def test_spellings_and_signs_are_the_target_languages(
         ("en-de", "at 100 km/h", "mit 100 km", "mit 100 km/h"),
         ("en-de", "250 g of the program", "250 des Programms", "250 g des Programms"),
         ("en-de", "at 25°C", "bei 25 °F", "bei 25°C"),
+        ("en-de", "at 25°F", "bei 25° heute", "bei 25°F heute"),
         ("ko-en", "시속 100km로", "at 100 km", "at 100 km/h"),
         ("en-ko", "25 °C today", "오늘 25", "오늘 25 °C"),
         ("en-de", "at 12:15 p.m.", "um 0.15 Uhr", "um 12:15 Uhr"),

@@ -283,6 +283,21 @@ def test_what_became_of_a_placeholder_is_taken_out() -> None:
     assert "{x}" in protect("The {x} sees https://a.b/c now.", mangled).text
 
 
+def test_placeholders_that_only_the_model_has_are_taken_out() -> None:
+    run = each(lambda text: text.replace("dogs", "%d Hunde %{count}"))
+    assert protect("5 dogs and 20 % more", run).text == "5 Hunde and 20 % more"
+    run = each(lambda text: text.replace("you", "Sie"))
+    assert protect("%d of you", run).text == "%d of Sie"
+
+
+def test_what_is_put_back_stands_apart_from_words_that_it_did_not_touch() -> None:
+    run = each(lambda text: text.replace(" {", "{"))
+    for item in ("<me@a.de>", "me@a.de"):
+        assert protect(f"Write to Tom {item} now", run).text == f"Write to Tom {item} now"
+    unclosed = each(lambda text: text.replace("}", "C"))
+    assert "me@a.de" in protect("Write to me@a.de now", unclosed).text.split()
+
+
 def test_languages_without_spaces_keep_items_between_their_characters() -> None:
     found = protect(
         "See https://a.b/c now.", each(lambda text: f"现在看{text.split()[1]}。"), ("en", "zh")

@@ -88,3 +88,14 @@ def test_some_scripts_have_no_spaces() -> None:
     assert has_no_spaces("ไ")
     assert not has_no_spaces("서")
     assert not has_no_spaces("a")
+
+
+def test_a_direction_is_kept_beside_letters_that_run_to_the_left() -> None:
+    unknown = UnknownCharacters(fake_tokenizer())
+    assert unknown.replace_lookalikes("a \u202bדוד\u202c") == "a \u202bדוד\u202c"
+    assert [one.text for one in unknown.find("a \u202bדוד\u202c.", [])] == ["\u202bדוד\u202c"]
+    assert unknown.replace_lookalikes("a\u200e b") == "a b"
+
+
+def test_letters_of_mathematics_are_no_others() -> None:
+    assert UnknownCharacters(fake_tokenizer()).replace_lookalikes("x ∈ ℝ, ﬁne") == "x ∈ ℝ, fine"

@@ -21,9 +21,12 @@ _OPENING: Final = "([{<\"'“„«‘‚¿¡（「『《"
 _CLOSING: Final = ".,;:!?)]}>\"'”“»’…%。，、！？；：）」』》"
 _SPACELESS: Final = f"{WITHOUT_SPACES}\u3000-\u303f\uff00-\uff60"  # and their marks
 _TOKEN: Final = re.compile(rf"[{_SPACELESS}]|[^\s{_SPACELESS}]+")
-_BREAKS: Final = re.compile(
-    r"</?(?:br|hr|p|div|li|ul|ol|td|tr|th|img|h[1-6])\b|.*/>$|\\[nrt]$", re.IGNORECASE
+_INLINE: Final = (
+    "a|abbr|b|bdi|bdo|big|c|cite|code|del|dfn|em|font|g|i|ins|kbd|mark|mrk|q|s|samp|small|span|strike|"
+    "strong|sub|sup|tt|u|v|var|x|wbr"
 )
+_BREAKS: Final = re.compile(rf"</?(?!(?:{_INLINE})\b)[a-z]|.*/>$|\\[nrt]$", re.IGNORECASE)
+"""Tags that stand between two words; those within a line do not, nor do those of numbers."""
 Pairs = Sequence[tuple[int, int]]
 
 
@@ -108,7 +111,11 @@ class _Placement:
         pairs = self._places_of_pairs(items)
         ends: dict[int, str] = {}  # what was put at a place already
         for number, item in enumerate(items):
-            if item.kind == "tag":
+            if item.kind == "tag" and number not in pairs and self._is_at_end(item):
+                place = 0 if item.at <= self.first_letter else len(self.target)
+                space = "" if item.touches[place == 0] else " "
+                edit = Edit(place, place, space + item.text if place else item.text + space)
+            elif item.kind == "tag":
                 token, after = pairs.get(number) or self._beside(item)
                 edit = self._put_tag(item, token, after)
             else:
@@ -129,6 +136,10 @@ class _Placement:
             if targets := [t for s in range(first, last + 1) for t in self.aligned.get(s, ())]:
                 places[opening], places[closing] = (min(targets), False), (max(targets), True)
         return places
+
+    def _is_at_end(self, item: CutItem) -> bool:
+        """Return whether nothing stood before a tag, or after it."""
+        return not self.source[: item.at].strip() or not self.source[item.at :].strip()
 
     def _next(self, item: CutItem) -> int:
         """Return the word of the source that an item stood before or in."""
@@ -229,11 +240,11 @@ def pair_tags(tags: Sequence[str]) -> list[tuple[int, int]]:
     """Return the numbers of tags that open and of those that close them."""
     found, still_open = [], []
     for n, tag in enumerate(tags):
-        if match := re.match(r"<(\w[\w:.-]*)[^<>]*(?<!/)>", tag):
-            still_open.append((match[1], n))
-        elif match := re.match(r"</(\w[\w:.-]*)", tag):
+        if match := re.match(r"<(\w[\w:.-]*)[^<>]*(?<!/)>|!?(\[)$", tag):
+            still_open.append((match[1] or "]", n))
+        elif match := re.match(r"</(\w[\w:.-]*)|(\])\(", tag):
             for place in range(len(still_open) - 1, -1, -1):
-                if still_open[place][0] == match[1]:
+                if still_open[place][0] == (match[1] or match[2]):
                     found.append((still_open[place][1], n))
                     del still_open[place:]
                     break

@@ -51,6 +51,7 @@ class Item:
 _CARRIAGE: Final = {
     "tag": Carriage.CUT,
     "entity": Carriage.AS_IS,
+    "citation": Carriage.AS_IS,
     "version": Carriage.AS_IS,
     "timestamp": Carriage.AS_IS,
     "address": Carriage.AS_IS,
@@ -128,6 +129,7 @@ _PATTERNS: Final = {
         r"```(?:[^`]|`(?!``))+```",
         r"``(?:[^`]|`(?!`))+``",
         r"`(?! ?`)[^`\n]+`",
+        r"^\$ [a-z./~][^\n]*",  # a command as it is typed
         # formulas of LaTeX
         r"\$(?! )[^$\n]{0,100}[\\^_=][^$\n]{0,100}(?<! )\$(?!\d)",
         r"\\[A-Za-z]{2,30}(?:\{[^{}\n]{0,80}\})+",
@@ -135,6 +137,10 @@ _PATTERNS: Final = {
     "tag": (
         r"</?[A-Za-z][\w:.-]*(?:\s[^<>]*)?/?>",
         r"</?\d+/?>",
+        r"<[!@\#][\w|^.-]+>",  # mentions of chats
+        # links of Markdown, whose text is translated
+        r"!?\[(?=[^\[\]\n]{1,200}\]\([^\s()]{1,300}[)\s])",
+        r"\]\([^\s()]{1,300}(?:\s\"[^\"\n]{0,100}\")?\)",
         r"<!--.{0,1000}?-->",
         r"\\[nrt](?=[A-Z\s\\]|$)",  # line ends and tabs as programs spell them
     ),
@@ -143,11 +149,16 @@ _PATTERNS: Final = {
         rf"(?:(?<![A-Za-z])(?:https?|ftps?|sftp|file|ssh|git|wss?|s3|data)://|(?<!\w)www\.)"
         rf"(?:{_URL_CHARACTER}|(?<=[/=_])[{_ASIAN}]+)*{_URL_END}/?",
         r"(?<![\w.+-])\w[\w.-]*@\w[\w.-]*:[\w.~-]*/[\w./~-]*\w",  # git@host:name/repository
-        r"(?<![\w@.-])(?:mailto|tel|doi|urn):[\w.:+@/%-]+[\w/]",
+        r"(?<![\w@.-])(?:mailto|tel|doi|urn|arXiv):[\w.:+@/%-]+[\w/]",
+        r"(?<![\w.,/])10\.\d{4,9}/[\w.;:/()-]*\w",  # the number of a paper
         rf"(?<![\w@.-])(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+(?:{_TOP_LEVEL})"
         rf"(?:/{_URL_CHARACTER}*[\w/])?(?![\w@-]|\.\w)",
     ),
-    "email": (r"(?<![\w.+-])[\w.+-]*[\w+-]@\w[\w-]*(?:\.\w[\w-]*[A-Za-z0-9])+",),
+    "email": (
+        r"<[\w.+-]+@[\w.-]+\w>",
+        r"(?<![\w.+-])[\w.+-]*[\w+-]@\w[\w-]*(?:\.\w[\w-]*[A-Za-z0-9])+",
+    ),
+    "setting": (rf"(?<![\w.&?$-])[A-Za-z_][\w.-]*=(?!=)(?:\"[^\"\n]*\"|[^\s=,;]*{_URL_END})",),
     "placeholder": (
         r"\{\{[^{}\n]{1,80}\}\}",
         r"\{%[^{}\n]{1,80}%\}",
@@ -173,7 +184,7 @@ _PATTERNS: Final = {
         rf"(?<![\w/.:~])(?:~|\.{{1,2}})/{_FOLDERS}*{_FILE}?",
         rf"(?<![\w/.:~<])/(?:(?:{_ROOTS})(?![\w/])|{_FOLDERS}+{_FILE}?)",
         r"(?<![\w/.:~-])[\w.-]+(?:/[\w.-]+)*/[\w-]+\.[A-Za-z]\w{0,5}(?![\w/])",
-        rf"(?<![\w/.-])[\w-][\w.-]*\.(?:{_EXTENSIONS})(?!\w)",
+        rf"(?<![\w/.-])[\w-][\w.-]*(?:\(\d{{1,3}}\))?\.(?:{_EXTENSIONS})(?!\w)",
         rf"(?<![\w-])--[a-z](?:{_LETTER}|-)+(?:=[^\s,;{_ASIAN}]+)?",
     ),
     "name": (
@@ -181,7 +192,7 @@ _PATTERNS: Final = {
         rf"(?<![\w@./])@[{_ASIAN}]\w*",
     ),
     "hashtag": (
-        r"(?<![\w&\#/])\#(?:\d{2,}|[A-Z0-9]+(?:-[A-Z]*\d[A-Z0-9]*)+(?:-[A-Z]{1,3})*)(?!\w)",
+        r"(?<![\w&\#/])\#(?:[A-Z0-9]+(?:-[A-Z]*\d[A-Z0-9]*)+(?:-[A-Z]{1,3})*|\d{2,})(?!\w)",
         r"(?<![\w&\#/])\#\w*[^\W\d_]\w*",
     ),
     "iban": (r"(?<!\w)[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,4})?(?!\w)",),
@@ -203,7 +214,9 @@ _PATTERNS: Final = {
     "phone": (
         r"(?<![\w+])\+\d{1,3}[ ./-]?(?:\(\d{1,5}\) ?)?\d[\d ./-]{4,18}\d(?!\w)",
         r"(?<!\w)\(0\d{1,5}\) ?\d{2,}(?:[ /-]\d{2,}){0,4}(?!\w)",
-        r"(?<![\w.,-])0\d{2,5} ?[/-] ?\d{3,}(?:[ -]\d{2,}){0,4}(?!\w)",
+        r"(?<![\w.,-])0\d{2,5} ?[/-] ?(?:\d{3,}|\d{2}(?=[ -]\d))(?:[ -]\d{2,}){0,4}(?!\w)",
+        r"(?<![\w.,-])1-\d{3}-[A-Z]{3,10}(?![\w-])",
+        r"(?<=ISSN )\d{4}-\d{3}[\dX](?![\w-])",
         r"(?<![\w.,-])(?:\(\d{3}\) ?|\d{3}-|0\d-)\d{3,4}-\d{4}(?![\w-])",
         r"(?<![\w.,-])\d+(?:-\d+){3,}(?:-[\dX])?(?![\w-])",  # the number of a book and its like
     ),
@@ -211,6 +224,11 @@ _PATTERNS: Final = {
         r"(?<![\w.])\d+(?:\.\d+)*[a-z]?(?:\([a-zA-Z0-9]{1,4}\))+(?!\w)",
         rf"{_NUMBERED}\d+(?:\.\d+)+(?![\w%]){_NOT_MEASURED}",
         r"(?<![\w.,])\d+ ?[¼-¾⅐-⅞](?!\w)",  # 1 ½
+        r"(?<!\S)[_/\d.:-]*__[_/\d.:-]*(?!\S)",  # blanks to fill in: ___/___/20__
+    ),
+    "citation": (
+        r"\[\d{1,3}(?:[,–-] ?\d{1,3})*\](?!\()",
+        r"\[[ xX]\](?=\s)",  # a box to tick
     ),
     "letters": (
         # no word of any language, and too much for a model
@@ -230,12 +248,13 @@ _PATTERNS: Final = {
         # after a word that says so, or with more digits than people leave ungrouped
         rf"(?<![\w.,:/-])(?=\d+\.\d)(?:{_VERSIONED}|(?<=\b[vV][ .])|(?<=\b[vV]\. ))\d+(?:\.\d+)+"
         rf"(?![\w%]|\.\d){_NOT_MEASURED}",
+        r"(?<![\w.,:/-])\d+\.\d+(?= (?:to|or|and|bis|oder|und|→|->|–) v?\d+\.\d+\.\d)",
         rf"(?<![\w.,:/$€£¥₩-])\d{{5,}}\.\d{{4,}}(?![\w%]|[.,]\d){_NOT_MEASURED}",
     ),
     "product": (
         r"(?<![\w.-])0x[0-9A-Fa-f]+(?!\w)",
         r"(?<!\w)[A-Z](?:\#|\+\+)(?![\w\#+])",  # C#, C++
-        r"(?<![\w-])(?=[A-Z0-9]*[A-Z])(?=[A-Za-z/-]*\d)[A-Z0-9][A-Za-z0-9]*"
+        r"(?<![\w°-])(?=[A-Z0-9]*[A-Z])(?=[A-Za-z/-]*\d)[A-Z0-9][A-Za-z0-9]*"
         r"(?:[-/](?:[A-Za-z]*\d[A-Za-z0-9]*|[A-Z]{1,3}(?![A-Za-z])))*(?<![a-z]{3})(?!\w)",
     ),
 }
@@ -256,8 +275,8 @@ def _let_asian_touch(pattern: str) -> str:
 
 
 _TRIGGER: Final = re.compile(
-    r"[@/\\{}%<&`#$\[_]|\d[-:.]\d|[A-Za-z]-?\d|\d[A-Fa-fA-Z]|\+\d|\(\d|--\w|:[a-z]|[A-Za-z0-9]\.[a-z]"
-    r"|\d \d|[A-Z]\+\+|([A-Za-z])\1{2}|[A-Za-z]{50}|\d ?[¼-¾⅐-⅞]|\d[a-z]?\("
+    r"[@/\\{}%<&`#$\[_=]|\d[-:.]\d|[A-Za-z]-?\d|\d[A-Fa-fA-Z]|\+\d|\(\d|--\w|:[a-z]|[A-Za-z0-9]\.[a-z]"
+    r"|\d \d|\d [/-] \d|[A-Z]\+\+|([A-Za-z])\1{2}|[A-Za-z]{50}|\d ?[¼-¾⅐-⅞]|\d[a-z]?\("
 )
 """No item begins before the word with the first of these."""
 _LEAST_IBAN_DIGITS: Final = 10

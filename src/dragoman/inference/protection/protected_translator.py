@@ -57,8 +57,13 @@ _MAX_SEARCHED: Final = 20
 _LONGEST_SEARCHED: Final = 2000
 """What became of items is looked for only if few are missing in an output that is not long."""
 _SPACES: Final = re.compile(" {2,}")
-_BRACES: Final = re.compile(r"\{[^\w{}]{0,3}\d{0,3}[^\w{}]{0,3}\}|[{}]")
+_BRACES: Final = re.compile(
+    r"[%$#]?\{[^\w{}]{0,3}[A-Za-z\d_.]{0,20}[^\w{}]{0,3}\}|[%$#]?\{\d{0,3}|\}"
+)
 """What a model makes of {1} where it does not copy it, or of one that it has only read of."""
+_PERCENTS: Final = re.compile(r"%(?:\d\$)?[ds]+(?![^\W_])")
+"""Placeholders of programs that a model has read of."""
+_OPENING: Final = "([{<\"'“„«‘‚¿¡"
 Spans = list[tuple[int, int]]
 
 
@@ -308,7 +313,7 @@ class _Restoration:
         self._edits += [Edit(start, end, gap) for start, end in damage]
         self._restore_stand_ins()
         self._restore_copies()
-        self._drop_braces(wanted)
+        self._drop_placeholders(wanted)
         self._check_numbers()
         if last or not self.failed:
             self._put_missing()
@@ -330,6 +335,17 @@ class _Restoration:
         item = self.plan.items[number]
         return localize_number(item.text, self._languages) if item.kind == "number" else item.text
 
+    def _write_apart(self, number: int, start: int, end: int) -> str:
+        """Return what is written for an item at a place, apart from words that it did not touch."""
+        item, source, text = self.plan.items[number], self.plan.text, self._write(number)
+        before, after = self._output[max(0, start - 1) : start], self._output[end : end + 1]
+        if after and joins(text[-1], after):
+            text += " "
+        touched = source[max(0, item.start - 1) : item.start].strip()
+        if before and not touched and (joins(before, text[0]) or text[0] in "<[#@"):
+            text = f" {text}"
+        return text
+
     def _take(self, start: int, end: int, text: str) -> None:
         self._taken.append((start, end))
         self._covered.update(range(start, end))
@@ -342,11 +358,8 @@ class _Restoration:
             if not spans and name[0] == "{":
                 spans = find_copies(name[:-1], self._output)  # the model did not close it
             if len(spans) == 1 or (spans and self._last):
-                for place, (start, end) in enumerate(spans):
-                    written = "" if place else self._write(number)
-                    after = self._output[end : end + 1]
-                    apart = written and after and joins(written[-1], after)
-                    self._take(start, end, f"{written} " if apart else written)
+                for place, span in enumerate(spans):
+                    self._take(*span, "" if place else self._write_apart(number, *span))
             else:
                 self.failed_items.add(number)
 
@@ -387,13 +400,16 @@ class _Restoration:
                 self._take(*damaged, item.text)
                 self.issues.append(Issue("item", item.text, repaired=True))
 
-    def _drop_braces(self, wanted: str) -> None:
-        """Take out braces that are of no item, where the source has none."""
-        if "{" in wanted or "}" in wanted:
-            return
-        for match in _BRACES.finditer(self._output):
-            if self._covered.isdisjoint(range(*match.span())):
-                self._take(*match.span(), "")
+    def _drop_placeholders(self, wanted: str) -> None:
+        """Take out braces and placeholders that are of no item, where the source has none."""
+        patterns = [] if "{" in wanted or "}" in wanted else [_BRACES]
+        if _PERCENTS.search(wanted) is None:
+            patterns.append(_PERCENTS)
+        for match in (one for pattern in patterns for one in pattern.finditer(self._output)):
+            start, end = match.span()
+            if self._covered.isdisjoint(range(start, end)):
+                before, after = self._output[max(0, start - 1) : start], self._output[end : end + 1]
+                self._take(start, end, " " if after.isalnum() and before not in _OPENING else "")
 
     def _check_numbers(self) -> None:
         kept = [item for item in self.plan.items if item.kind != "sign"]

@@ -34,6 +34,7 @@ _SIGN_WORDS: Final = {
 _SIGN_PATTERNS: Final = {sign: re.compile(p, re.IGNORECASE) for sign, p in _SIGN_WORDS.items()}
 _MONEY_BEFORE: Final = re.compile(r"(?:[€$£¥₩]|EUR|USD|GBP)\s?$")
 _MONEY_AFTER: Final = re.compile(r"\s?(?:[%‰€$£¥₩°]|EUR|USD|GBP|Euro|Dollar)")
+_DEGREE: Final = re.compile(r"\s?°(?!\s?[CFK])")
 _NOTHING_AFTER: Final = re.compile(r"(?:\s+(?!\S{0,4}/)|[.,;:!?)\]\"”’]|$)")
 """After a number with any other mark or letter there may be a unit that is not known here."""
 
@@ -110,6 +111,8 @@ class _Checker:
         there, end = find_unit(self._target, other.start, other.end)
         if there == unit:
             return
+        if unit[0] == "°" and (degree := _DEGREE.match(self._target, other.end)):
+            there, end = "°", degree.end()
         if not there and (
             says_unit(unit, self._target, self._language)
             or not _NOTHING_AFTER.match(self._target, other.end)

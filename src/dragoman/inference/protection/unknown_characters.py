@@ -74,6 +74,9 @@ _SCRIPTS: Final = {
     for code in codes.split()
 } | dict.fromkeys(["am", "bn", "hy", "ka", "km", "lo", "my", "pa", "ta", "te", "th", "ti"], "")
 """Where other letters come out, bytes were broken; all may be where the script is not given."""
+_DIRECTIONS: Final = "\u200e\u200f\u061c\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+"""They say in which direction the letters beside them run, where some run to the left."""
+_RIGHT_TO_LEFT: Final = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
 _TOKEN: Final = re.compile(r"\S+")
 _PART: Final = re.compile(r"[^-/]+")
 DAMAGED: Final = "\ufffd\u2047"
@@ -101,6 +104,8 @@ class UnknownCharacters:
             text = unicodedata.normalize("NFC", text)
             strange = self._strange(text)
         changed = {c: self._unknown[c] for c in strange if self._unknown[c] != c}
+        if _RIGHT_TO_LEFT.search(text):
+            changed = {c: known for c, known in changed.items() if c not in _DIRECTIONS}
         if not changed:
             return text
         parts, end = [], 0
@@ -185,8 +190,9 @@ class UnknownCharacters:
         if category == "Cf" or "\ufe00" <= character <= "\ufe0f":
             return ""
         forms = [normalize(character, "plain")]
-        raised = unicodedata.decomposition(character).startswith(("<super>", "<sub>"))
-        if (category[0] == "L" or "\uff01" <= character <= "\uff5e") and not raised:
+        special = unicodedata.decomposition(character).startswith(("<super>", "<sub>"))
+        special |= "\u2100" <= character <= "\u214f"  # ℝ is no R
+        if (category[0] == "L" or "\uff01" <= character <= "\uff5e") and not special:
             forms.append(unicodedata.normalize("NFKC", character))
         for form in forms:
             if form and form != character and all(map(self._encodes, form)):
@@ -241,5 +247,9 @@ def _unknown_parts(token: str, offset: int, strange: set[str]) -> list[tuple[int
 
 
 def _in_word(character: str) -> bool:
-    """Return whether it is a letter, digit or mark on one, or of private use."""
-    return unicodedata.category(character)[0] in "LNM" or unicodedata.category(character) == "Co"
+    """Return whether it is a letter, digit or mark on one, of private use, or says a direction."""
+    return (
+        unicodedata.category(character)[0] in "LNM"
+        or unicodedata.category(character) == "Co"
+        or character in _DIRECTIONS
+    )
