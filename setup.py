@@ -19,7 +19,7 @@ setup(
             ],
             extra_compile_args=FLAGS.split(),
             extra_link_args=["-pthread"],
-            optional=True,  # where there is no C compiler, PyTorch translates, more slowly
+            optional=True,  # without a C compiler PyTorch can translate, more slowly
         )
     ]
 )

@@ -1,8 +1,9 @@
 """Check that what would be released works: python tests/release_check.py, or make release-check.
 
-It builds the sdist, and the wheel from the sdist, looks into both, installs the wheel in an empty
-environment outside the source tree, and runs the README's commands with it, on the phrasebook and
-with so few training steps that they take minutes.
+It builds the sdist, and the wheel from the sdist, looks into both, installs the wheel with what
+training takes in an empty environment outside the source tree, and runs the README's commands with
+it, on the phrasebook and with so few training steps that they take minutes. The models they leave
+are then used in another environment that has the wheel alone, and no PyTorch.
 """
 
 from __future__ import annotations
@@ -27,8 +28,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="dragoman-release-") as name:
         place = Path(name)
         wheel = build(place)
-        program = install(place, wheel)
+        program = install(place, "environment", f"{wheel}[train]")
         run_readme(program, place)
+        use_models(install(place, "small", str(wheel)), place)
     print("release-check: all passed")
 
 
@@ -51,11 +53,14 @@ def build(place: Path) -> Path:
     return wheel
 
 
-def install(place: Path, wheel: Path) -> list[str]:
-    """Install the wheel with its server in a new environment; return how to call the program."""
-    run([sys.executable, "-m", "venv", "environment"], cwd=place)
-    python = place / "environment" / "bin" / "python"
-    run([str(python), "-m", "pip", "install", "--quiet", f"{wheel}[serve]"], cwd=place)
+def install(place: Path, name: str, wheel: str) -> list[str]:
+    """Install the wheel in a new environment; return how to call the program."""
+    run([sys.executable, "-m", "venv", name], cwd=place)
+    python = place / name / "bin" / "python"
+    (before,) = (place / name).glob("lib/python*/site-packages")
+    empty = size_on_disk(before)
+    run([str(python), "-m", "pip", "install", "--quiet", "--no-compile", wheel], cwd=place)
+    print(f"          {(size_on_disk(before) - empty) / 1e6:,.0f} MB installed", flush=True)
     where = run([str(python), "-c", "import dragoman; print(dragoman.__file__)"], cwd=place)
     expect(str(place) in where, f"the installed package is used: {where.strip()}")
     return [str(python), "-m", "dragoman"]
@@ -98,13 +103,41 @@ def run_readme(program: list[str], place: Path) -> None:
     dragoman("paper", "figures", "runs/mine")
     dragoman("demo", "--task", "parsing", "--steps", "30", "--out", "trees")
     expect(dragoman("parse", "trees/run", stdin=SENTENCE).startswith("("), "parse")
-    serve(program, place)
+    serve(program, place, "runs/mine")
 
 
-def serve(program: list[str], place: Path) -> None:
+def use_models(program: list[str], place: Path) -> None:
+    """Use what the README's commands trained, as int8 models, where PyTorch is not installed."""
+
+    def dragoman(*words: str, stdin: str = "") -> str:
+        return run([*program, *words], cwd=place, stdin=stdin)
+
+    missing = run(
+        [program[0], "-c", "import importlib.util as u; print(u.find_spec('torch'))"], cwd=place
+    )
+    expect(missing.strip() == "None", "PyTorch is not there")
+    dragoman("quantize", "runs/mine", "--out", "small-mine")
+    dragoman("quantize", "trees/run", "--out", "small-trees")
+    line = ["translate", "small-mine"]
+    expect(dragoman(*line, stdin=SENTENCE).count("\n") == 1, "a line for a line")
+    expect('"alignment"' in dragoman(*line, "--json", "--align", stdin=SENTENCE), "alignments")
+    expect("Haus" in dragoman(*line, "--must", "Haus", stdin=SENTENCE), "a phrase that must occur")
+    dragoman(*line, "page.html", "--out", "small.html")
+    dragoman("alternatives", "small-mine", SENTENCE.strip())
+    dragoman("info", "small-mine")
+    expect(dragoman("parse", "small-trees", stdin=SENTENCE).startswith("("), "parse")
+    serve(program, place, "small-mine")
+
+
+def size_on_disk(directory: Path) -> int:
+    """Return how many bytes the files in a directory have."""
+    return sum(file.stat().st_size for file in directory.rglob("*") if file.is_file())
+
+
+def serve(program: list[str], place: Path, model: str) -> None:
     """Start the service on a free port, ask it once, and stop it."""
-    words = [*program, "serve", "runs/mine", "--pair", "mine=en-de", "--port", "0"]
-    log = place / "serve.log"
+    words = [*program, "serve", f"mine={model}", "--pair", "mine=en-de", "--port", "0"]
+    log = place / f"{Path(model).name}.log"
     with log.open("w") as file:
         server = subprocess.Popen(words, cwd=place, stderr=file, stdout=file)
     try:

@@ -116,6 +116,7 @@ def test_what_needs_the_weights_as_they_were_is_refused(
     asked: dict[str, tuple[object, ...]] = {
         "exporting": ("export", small, tmp_path / "out"),
         "quantising": ("quantize", small),
+        "averaging": ("average", small, small, "--out", tmp_path / "out"),
         "comparing it with others": (
             *(
                 "bench",

@@ -63,7 +63,17 @@ def __getattr__(name: str) -> Any:
     """Import what is asked for when it is asked for: `import dragoman` stays instant."""
     if name not in _HOMES:
         raise AttributeError(f"module 'dragoman' has no attribute {name!r}")
-    return getattr(importlib.import_module(f"dragoman.{_HOMES[name]}"), name)
+    try:
+        module = importlib.import_module(f"dragoman.{_HOMES[name]}")
+    except ModuleNotFoundError as error:
+        from dragoman.errors import ConfigError
+        from dragoman.system.packages import describe_missing
+
+        message = describe_missing(error, f"dragoman.{name}")
+        if message is None:
+            raise
+        raise ConfigError(message) from None
+    return getattr(module, name)
 
 
 def __dir__() -> list[str]:

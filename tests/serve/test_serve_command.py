@@ -12,12 +12,6 @@ import pytest
 
 from dragoman.cli import main
 
-from .conftest import MISSING
-
-needs_packages = pytest.mark.skipif(
-    bool(MISSING), reason=f"serving needs {', '.join(MISSING)}: pip install 'dragoman[serve]'"
-)
-
 
 def refused(monkeypatch: pytest.MonkeyPatch, capsys: Any, *arguments: object) -> str:
     """What the command says before it ends with status 2."""
@@ -39,7 +33,6 @@ def test_help_names_the_limits_and_where_it_listens() -> None:
         assert wanted in done.stdout
 
 
-@needs_packages
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -64,7 +57,6 @@ def test_what_is_wrong_is_one_line(
     assert said.count("\n") == 1
 
 
-@needs_packages
 def test_a_port_in_use_is_known_before_the_models_are_read(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -75,18 +67,6 @@ def test_a_port_in_use_is_known_before_the_models_are_read(
         f"dragoman: 127.0.0.1 port {port}: cannot listen there (Address already in use); "
         "choose another --port\n"
     )
-
-
-def test_without_the_packages_it_says_what_to_install() -> None:
-    script = (
-        "import sys; sys.modules['fastapi'] = sys.modules['uvicorn'] = None\n"
-        "sys.argv = ['dragoman', 'serve', 'model']\n"
-        "from dragoman.cli import main; main()\n"
-    )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-    assert done.returncode == 2
-    assert done.stderr.endswith("pip install 'dragoman[serve]'\n")
-    assert done.stderr.count("\n") == 1
 
 
 def test_the_command_is_imported_without_them() -> None:

@@ -109,6 +109,8 @@ def main() -> NoReturn:
         sys.exit(2)
     except UsageError as error:
         _exit_with_usage(error)
+    except ModuleNotFoundError as error:
+        _exit_without_package(error)
     except KeyboardInterrupt:
         sys.exit(130)
     except BrokenPipeError:  # the reader of our output has left
@@ -120,6 +122,18 @@ def main() -> NoReturn:
         print_message(f"{error.filename or 'standard output'}: {describe_os_error(error)}")
         sys.exit(2)
     sys.exit(status or 0)
+
+
+def _exit_without_package(error: ModuleNotFoundError) -> NoReturn:
+    """Say in one line what to install for a command, and exit with status 2."""
+    from dragoman.system.packages import describe_missing
+
+    command = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
+    message = describe_missing(error, f"dragoman {command}")
+    if message is None:
+        raise error
+    print_message(message)
+    sys.exit(2)
 
 
 def _exit_with_usage(error: Any) -> NoReturn:

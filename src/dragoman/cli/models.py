@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -160,6 +161,7 @@ def shortlist(
     They depend on the pieces of the source, and make decoding faster.
     The effect is measured and printed; dragoman translate --shortlist uses it. See docs/engine.md.
     """
+    from dragoman.evaluation.metrics import bleu
     from dragoman.inference.cpu.shortlist import write_shortlist
     from dragoman.inference.shortlist_training import (
         check_supports_shortlist,
@@ -175,7 +177,7 @@ def shortlist(
             raise DataError(f"{data.path}: contains no validation pairs to try a shortlist on")
         made = make_shortlist(loaded, data, common=common, most=most, progress=progress)
         figures = [
-            _figures(one, loaded)
+            _figures(one, partial(bleu, language=loaded.config.data.target_language))
             for one in compare_with_shortlist(loaded, made, data.valid, sentences)
         ]
     file = write_shortlist(loaded, made, {"tried": figures})
@@ -213,16 +215,13 @@ def _open_or_prepare(loaded: LoadedModel, files: list[Path], progress: Any) -> I
         )
 
 
-def _figures(one: ShortlistComparison, loaded: LoadedModel) -> dict[str, Any]:
-    from dragoman.evaluation.metrics import bleu
-
-    language = loaded.config.data.target_language
+def _figures(one: ShortlistComparison, bleu: Callable[..., float]) -> dict[str, Any]:
     return {
         "beam": one.beam,
         "sentences": len(one.whole),
         "changed": one.changed,
-        "BLEU": bleu(one.whole, one.references, language=language),
-        "BLEU with it": bleu(one.short, one.references, language=language),
+        "BLEU": bleu(one.whole, one.references),
+        "BLEU with it": bleu(one.short, one.references),
         "speed": one.speed,
     }
 

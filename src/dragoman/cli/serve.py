@@ -61,16 +61,9 @@ def serve(
 
     The APIs are LibreTranslate's, DeepL's and its own; see docs/serving.md.
     """
-    try:
-        from dragoman.serve.server import serve as run
-    except ModuleNotFoundError as error:
-        if (error.name or "").startswith("dragoman"):
-            raise
-        raise ConfigError(
-            f"serving needs more packages ({error.name}); pip install 'dragoman[serve]'"
-        ) from None
     from dragoman.serve.authentication import read_keys
     from dragoman.serve.limits import Limits
+    from dragoman.serve.server import serve as run
     from dragoman.serve.settings import NamedModel, Settings
 
     limits = Limits(

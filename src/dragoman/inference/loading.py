@@ -26,6 +26,7 @@ from dragoman.model_directory import LoadedModel, load_model, open_model
 from dragoman.models.supported_settings import unsupported
 from dragoman.system.cores import available_cores
 from dragoman.system.malloc import keep_freed_memory
+from dragoman.system.packages import require_package
 from dragoman.text.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
@@ -65,6 +66,8 @@ def load_for_inference(
         raise ConfigError(f"{first.path}: cannot run in int8 ({obstacle}); use precision float32")
     if not obstacle and precision != "float32":
         return [first], open_cpu_engine(first)
+    reason = f"a model that the CPU engine cannot run ({obstacle})" if obstacle else "float32"
+    require_package("torch", f"{first.path}: {reason}")
     if precision == "auto" and not ensemble:
         _warn_of_missing_kernel()
     keep_freed_memory()
@@ -210,6 +213,7 @@ def choose_device(device: str) -> str:
     """
     if device == "cpu" or (device == "auto" and not _may_have_gpu()):
         return "cpu"
+    require_package("torch", f"device {device}")
     import torch
 
     if device == "auto":

@@ -37,6 +37,7 @@ from dragoman.inference.translation_types import (
 from dragoman.model_directory import LoadedModel
 from dragoman.search import Hypothesis, SamplingOptions, SearchOptions
 from dragoman.search.constraints.requirements import OutputRequirements
+from dragoman.system.packages import require_package
 from dragoman.text.languages import written_without_spaces
 
 if TYPE_CHECKING:
@@ -327,6 +328,7 @@ class Translator(Predictor):
     @cached_property
     def _torch_engine(self) -> TorchEngine:
         """Return what does all that the engine does not; it imports PyTorch."""
+        require_package("torch", "such a search (samples, diverse beams, more than 64 hypotheses)")
         from dragoman.inference.torch_engine import TorchEngine
 
         return TorchEngine(self.model, self.tokenizer, self.config)

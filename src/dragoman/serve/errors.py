@@ -20,6 +20,7 @@ from starlette.responses import JSONResponse
 from dragoman.errors import ConfigError, DataError, DragomanError
 from dragoman.inference.documents.formats import DocumentTooLargeError
 from dragoman.system.out_of_memory import is_out_of_memory
+from dragoman.system.packages import describe_missing
 
 log = logging.getLogger("dragoman.serve")
 
@@ -43,12 +44,15 @@ def shutting_down() -> ServiceError:
 def as_service_error(error: Exception) -> ServiceError | None:
     """Return the error a client is told, or None if it is a fault of the program.
 
-    What the client can mend is 400 or 413, and memory that ran out is 503.
+    What the client can mend is 400 or 413, what needs a package that is not there 501, and memory
+    that ran out is 503.
     """
     if isinstance(error, ServiceError):
         return error
     if isinstance(error, DocumentTooLargeError):
         return ServiceError(413, str(error))
+    if isinstance(error, ModuleNotFoundError) and (missing := describe_missing(error, "this")):
+        return ServiceError(501, f"{missing} where the service runs")
     if isinstance(error, DragomanError):
         return ServiceError(400 if isinstance(error, ConfigError | DataError) else 500, str(error))
     if is_out_of_memory(error):

@@ -8,7 +8,7 @@ import zipfile
 
 import pytest
 
-from dragoman.errors import ConfigError, DataError
+from dragoman.errors import DataError
 from dragoman.inference.documents import formats
 from dragoman.inference.documents.document import Document, Mark, Unit
 from dragoman.inference.documents.formats import (
@@ -122,14 +122,6 @@ def test_a_name_or_an_extension_in_any_case_tells_the_format() -> None:
     for name in ("txt", "TXT", "a.txt", "a.b.Txt", ".txt", "/x/y.d/z.txt"):
         (unit,) = open_document(name, b"one", max_bytes=100).units
         assert unit == Unit("one")
-
-
-def test_a_missing_library_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(formats, "find_spec", lambda name: None)
-    with pytest.raises(ConfigError) as raised:
-        open_document("docx", b"PK", max_bytes=100)
-    assert str(raised.value).startswith("reading .docx files needs ")
-    assert str(raised.value).endswith("pip install 'dragoman[documents]'")
 
 
 def test_every_format_has_a_reader_and_a_media_type() -> None:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
-from importlib.util import find_spec
 from inspect import signature
 from typing import Any, Final
 
-from dragoman.errors import ConfigError, DataError
+from dragoman.errors import DataError
 from dragoman.inference.documents.document import Document, DocumentTooLargeError
 from dragoman.inference.documents.options import NO_OPTIONS, DocumentOptions
 
@@ -22,19 +21,13 @@ class _Format:
     module: str
     reader: str
     """This class or function of the module reads a document."""
-    libraries: tuple[tuple[str, str], ...] = ()
-    """These must be installed: the module to import, and the name to install it by."""
     settings: tuple[tuple[str, Any], ...] = ()
 
 
-_LXML: Final = ("lxml", "lxml")
 _OFFICE: Final = "application/vnd.openxmlformats-officedocument"
 _OPEN_DOCUMENT: Final = "application/vnd.oasis.opendocument"
 _HTML: Final = _Format("text/html; charset=utf-8", "html", "HtmlDocument")
-_MARKDOWN_LIBRARY: Final = (("markdown_it", "markdown-it-py"),)
-_MARKDOWN: Final = _Format(
-    "text/markdown; charset=utf-8", "markdown", "MarkdownDocument", _MARKDOWN_LIBRARY
-)
+_MARKDOWN: Final = _Format("text/markdown; charset=utf-8", "markdown", "MarkdownDocument")
 _PO: Final = _Format("text/x-gettext-translation; charset=utf-8", "gettext", "GettextDocument")
 _XLIFF: Final = _Format("application/xliff+xml; charset=utf-8", "xliff", "XliffDocument")
 _JSON: Final = _Format("application/json", "json_strings", "JsonDocument")
@@ -43,32 +36,16 @@ _FORMATS: Final = {
     "txt": _Format("text/plain; charset=utf-8", "plain_text", "PlainTextDocument"),
     "md": _MARKDOWN,
     "markdown": _MARKDOWN,
-    "mdx": _Format(
-        "text/mdx; charset=utf-8",
-        "markdown",
-        "MarkdownDocument",
-        _MARKDOWN_LIBRARY,
-        (("mdx", True),),
-    ),
+    "mdx": _Format("text/mdx; charset=utf-8", "markdown", "MarkdownDocument", (("mdx", True),)),
     "html": _HTML,
     "htm": _HTML,
     "xhtml": _Format("application/xhtml+xml; charset=utf-8", "html", "HtmlDocument"),
-    "docx": _Format(
-        f"{_OFFICE}.wordprocessingml.document",
-        "word",
-        "WordDocument",
-        (_LXML,),
-    ),
-    "pptx": _Format(
-        f"{_OFFICE}.presentationml.presentation",
-        "powerpoint",
-        "PowerPointDocument",
-        (_LXML,),
-    ),
-    "odt": _Format(f"{_OPEN_DOCUMENT}.text", "opendocument", "OpenDocumentText", (_LXML,)),
-    "odp": _Format(f"{_OPEN_DOCUMENT}.presentation", "opendocument", "OpenDocumentText", (_LXML,)),
-    "ods": _Format(f"{_OPEN_DOCUMENT}.spreadsheet", "opendocument", "OpenDocumentText", (_LXML,)),
-    "epub": _Format("application/epub+zip", "epub", "EpubDocument", (_LXML,)),
+    "docx": _Format(f"{_OFFICE}.wordprocessingml.document", "word", "WordDocument"),
+    "pptx": _Format(f"{_OFFICE}.presentationml.presentation", "powerpoint", "PowerPointDocument"),
+    "odt": _Format(f"{_OPEN_DOCUMENT}.text", "opendocument", "OpenDocumentText"),
+    "odp": _Format(f"{_OPEN_DOCUMENT}.presentation", "opendocument", "OpenDocumentText"),
+    "ods": _Format(f"{_OPEN_DOCUMENT}.spreadsheet", "opendocument", "OpenDocumentText"),
+    "epub": _Format("application/epub+zip", "epub", "EpubDocument"),
     "srt": _Format("application/x-subrip; charset=utf-8", "subtitles", "SubRipDocument"),
     "vtt": _Format("text/vtt; charset=utf-8", "subtitles", "WebVttDocument"),
     "po": _PO,
@@ -96,20 +73,14 @@ def open_document(
 ) -> Document:
     """Read a document of the format that a file's name, or its extension alone, tells.
 
-    Raise DataError for one that is broken or of a format that is not read here,
-    DocumentTooLargeError for one that would take more than `max_bytes`, and ConfigError where a
-    library is missing.
+    Raise DataError for one that is broken or of a format that is not read here, and
+    DocumentTooLargeError for one that would take more than `max_bytes`.
     """
     extension = name.rpartition(".")[2].strip().lower()
     one = _FORMATS.get(extension)
     if one is None:
         what = f".{extension} files cannot be read" if extension else "the file has no extension"
         raise DataError(f"{what}; use one of {', '.join(f'.{known}' for known in EXTENSIONS)}")
-    for library, package in one.libraries:
-        if find_spec(library) is None:
-            raise ConfigError(
-                f"reading .{extension} files needs {package}; pip install 'dragoman[documents]'"
-            )
     reader: Callable[..., Document] = getattr(
         import_module(f"dragoman.inference.documents.{one.module}"), one.reader
     )

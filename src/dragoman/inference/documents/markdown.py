@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any, Final, Protocol
 
-from dragoman.errors import ConfigError, DataError
+from dragoman.errors import DataError
 from dragoman.inference.documents.document import Document, Unit
 from dragoman.inference.documents.file_text import LINE, decode_file, has_letters, replace_spans
 from dragoman.inference.documents.inline_tags import TaggedText, split_tokens
@@ -136,12 +136,8 @@ class MarkdownDocument(Document):
 
     def __init__(self, content: bytes, *, max_bytes: int, mdx: bool = False) -> None:
         """Read a file; in MDX what is in braces, and what is imported and exported, is code."""
-        try:
-            from markdown_it import MarkdownIt
-        except ImportError:
-            raise ConfigError(
-                "reading .md files needs markdown-it-py; pip install 'dragoman[documents]'"
-            ) from None
+        from markdown_it import MarkdownIt
+
         self._file = decode_file(content, max_bytes=max_bytes)
         self._text = self._file.text
         self._mdx = mdx

@@ -13,14 +13,11 @@ import zlib
 from collections.abc import Mapping
 from typing import Any, Final
 
-from dragoman.errors import ConfigError, DataError
+from lxml import etree
+
+from dragoman.errors import DataError
 from dragoman.inference.documents.document import DocumentTooLargeError
 from dragoman.inference.documents.file_signatures import refuse_other_files
-
-try:
-    from lxml import etree
-except ImportError:  # said when a document is opened
-    etree = None
 
 Element = Any
 """An element of lxml's trees."""
@@ -40,8 +37,6 @@ class ZipPackage:
 
     def __init__(self, content: bytes, kind: str, *, max_bytes: int) -> None:
         """Open an archive; `kind` says what it should be, as in "a Word document"."""
-        if etree is None:
-            raise ConfigError("reading documents needs lxml; install dragoman[documents]")
         self._content, self._kind = content, kind
         if not content:
             raise DataError(f"the file is empty, not {kind}")

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from dragoman.config import Config
 from dragoman.errors import ConfigError, ModelError
-from dragoman.model_directory import save_model
+from dragoman.model_directory import INT8_FILE, WEIGHTS_FILE, open_model, save_model
 from dragoman.models import build
 from dragoman.models.weights import adopt_weights, read_tensors
 from dragoman.training.checkpoints.checkpoint import STATE_FILE, Checkpoint, list_checkpoints
@@ -31,10 +31,12 @@ def average_checkpoints(paths: Sequence[Path], out: Path, *, last: int = 5) -> s
     if not chosen:
         raise ConfigError("nothing to average; give a run or some checkpoints")
     for path in chosen:
-        if not (path / STATE_FILE).exists() and not (path / "weights.safetensors").exists():
+        if not (path / STATE_FILE).exists() and not (path / WEIGHTS_FILE).exists():
+            if (path / INT8_FILE).exists():
+                open_model(path).require_whole_weights("averaging")
             raise ModelError(
-                f"{path}: neither a checkpoint nor a model (no {STATE_FILE} and no "
-                "weights.safetensors in it)"
+                f"{path}: neither a checkpoint nor a model (no {STATE_FILE} and no {WEIGHTS_FILE} "
+                "in it)"
             )
     config = Config.load(run / "config.toml")
     run_file = RunFile.read(run)  # a model has none: its tokeniser is in its own directory
@@ -71,7 +73,7 @@ def average_weights(paths: Sequence[Path]) -> dict[str, Tensor]:
 
 def _read_weights(path: Path) -> dict[str, Tensor]:
     if not (path / STATE_FILE).exists():
-        return read_tensors(path / "weights.safetensors")
+        return read_tensors(path / WEIGHTS_FILE)
     checkpoint = Checkpoint(path)
     checkpoint.shards.verify()
     return checkpoint.read_weights()
