@@ -411,3 +411,6 @@ static void NAME(step)(const Model *m, Scratch *s, const StepInput *step, StepOu
 #undef LARGE_CHUNK
 #undef DISTANCE
 #undef ROW_BYTES
+#undef NEGATIVE
+#undef USED_FOURS
+#undef PARTS

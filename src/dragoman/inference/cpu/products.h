@@ -2,7 +2,8 @@
 
    An instruction set says how it stores inputs, what it adds to a vector of sums at a time, and how
    many rows and vectors of outputs make a tile, whose sums are held in registers. Sums are whole
-   numbers, the same for every instruction set but for an offset. */
+   numbers, the same for every instruction set but for an offset. While a tile is computed, weights
+   that will be needed next are prefetched. */
 
 #ifdef __clang__
 #define UNROLL _Pragma("clang loop unroll(full)")
@@ -10,6 +11,7 @@
 #define UNROLL _Pragma("GCC unroll 8")
 #endif
 #define INLINE static inline __attribute__((always_inline))
+#define APART static __attribute__((noinline)) /* with all registers for itself */
 
 /* --- vectors --- */
 
@@ -23,6 +25,7 @@
 #define ADD_PAIRS(a, b) _mm512_madd_epi16(a, b)
 #define ADD_BYTE_PAIRS(a, b) _mm512_maddubs_epi16(a, b)
 #define ADD_BYTE_FOURS(sum, a, b) _mm512_dpbusd_epi32(sum, a, b)
+#define NOT_ZERO(a) (uint64_t)(PARTS == 2 ? _mm512_test_epi64_mask(a, a) : _mm512_test_epi32_mask(a, a))
 #elif VECTOR_BITS == 256
 #define VECTOR __m256i
 #define LOAD(from) _mm256_loadu_si256((const __m256i *)(from))
@@ -33,6 +36,9 @@
 #define ADD_PAIRS(a, b) _mm256_madd_epi16(a, b)
 #define ADD_BYTE_PAIRS(a, b) _mm256_maddubs_epi16(a, b)
 #define ADD_BYTE_FOURS(sum, a, b) _mm256_dpbusd_avx_epi32(sum, a, b)
+#define NOT_ZERO(a) (uint64_t)(PARTS == 2 \
+    ? 15 & ~_mm256_movemask_pd(_mm256_castsi256_pd(_mm256_cmpeq_epi64(a, _mm256_setzero_si256()))) \
+    : 255 & ~_mm256_movemask_ps(_mm256_castsi256_ps(_mm256_cmpeq_epi32(a, _mm256_setzero_si256()))))
 #elif defined(NEON_DOTPROD)
 #define VECTOR int32x4_t
 #define LOAD(from) vreinterpretq_s32_s8(vld1q_s8(from))
@@ -48,25 +54,44 @@
 #define ADD_PAIRS(a, b) wasm_i32x4_dot_i16x8(a, b)
 #endif
 
+#define LANES (int)(sizeof(VECTOR) / 4)
+
 /* --- inputs --- */
 
+/* Rows of inputs are stored in one of four ways. */
 #if defined(SIGN_MAGNITUDE)
-/* Sizes, then for each input a byte of ones if it is negative, and then the sum of the sizes of the
-   negative ones: their weights are multiplied inverted, bit by bit, and -w - 1 is one too little.
-   Sizes are at most 127, and the sum of two products with weights fits in 16 bits. */
-#define ROW_BYTES(inputs) (2 * (size_t)(inputs) + 4)
+/* Of each four the sizes, and then four bytes that are all ones for a negative input, whose weights
+   are multiplied inverted, bit by bit. -w - 1 is one too little, so that the sum of the sizes of the
+   negative ones has to be added. Sizes are at most 127, and the sum of two products fits in 16 bits. */
+#define PARTS 2
 #define INPUT_OFFSET 0
 #elif defined(EVEN_AND_ODD)
-/* The first, third, ... inputs in 16 bits each, and then the others. */
-#define ROW_BYTES(inputs) (2 * (size_t)(inputs))
+/* Of each four the first and the third in 16 bits each, and then the others. */
+#define PARTS 2
+#define INPUT_OFFSET 0
+#elif defined(NEON_DOTPROD)
+#define PARTS 1
 #define INPUT_OFFSET 0
 #else
-#define ROW_BYTES(inputs) ((size_t)(inputs))
-#if defined(NEON_DOTPROD)
-#define INPUT_OFFSET 0
-#else
-#define INPUT_OFFSET 128 /* inputs are stored without a sign */
+/* without a sign */
+#define PARTS 1
+#define INPUT_OFFSET 128
 #endif
+
+#ifdef VECTOR_BITS
+/* After that there is the sum of the sizes of the negative ones. If there is none, as after ReLU,
+   most inputs are zero, and there is no offset: a bit for each four says whether any is not zero. */
+#define NEGATIVE(inputs) (PARTS * (size_t)(inputs))
+#define USED_FOURS(inputs) (NEGATIVE(inputs) + 4)
+#define ROW_BYTES(inputs) (USED_FOURS(inputs) + ((size_t)(inputs) + 255) / 256 * 8)
+#else
+#define ROW_BYTES(inputs) (PARTS * (size_t)(inputs))
+#endif
+
+#ifdef MATRIX_TILES
+#define SPARE_ROWS 15 /* that are read after the last, and their sums ignored */
+#else
+#define SPARE_ROWS 0
 #endif
 
 INLINE int32_t NAME(four_bytes)(const uint8_t *from) {
@@ -75,43 +100,94 @@ INLINE int32_t NAME(four_bytes)(const uint8_t *from) {
     return four;
 }
 
-#ifdef MATRIX_TILES
-#define SPARE_ROWS 15 /* that are read after the last, and their sums ignored */
+INLINE int NAME(has_negative)(const uint8_t *row, int inputs) {
+#ifdef VECTOR_BITS
+    return NAME(four_bytes)(row + NEGATIVE(inputs)) != 0;
 #else
-#define SPARE_ROWS 0
+    (void)row, (void)inputs;
+    return 1;
 #endif
+}
 
 static uint8_t *NAME(input_buffer)(Scratch *s, int rows, int inputs) {
     return scratch_buffer(s, 0, (rows + SPARE_ROWS) * ROW_BYTES(inputs));
 }
 
+#ifdef VECTOR_BITS
+static void NAME(find_zeros)(uint8_t *row, int inputs) {
+    for (int first = 0; first < inputs; first += 256) {
+        const int count = inputs - first < 256 ? (inputs - first) / 4 : 64;
+        const uint8_t *fours = row + PARTS * (size_t)first;
+        uint64_t used = 0;
+        int i = 0;
+        for (; i + LANES / PARTS <= count; i += LANES / PARTS) used |= NOT_ZERO(LOAD(fours + 4 * PARTS * i)) << i;
+        for (; i < count; i++) used |= (uint64_t)(NAME(four_bytes)(fours + 4 * PARTS * i) != 0) << i;
+        memcpy(row + USED_FOURS(inputs) + first / 32, &used, 8);
+    }
+}
+#endif
+
+/* x in 8 bits, or with PARTS of them; it is multiplied to be at most 127 in size */
+static void NAME(round_row)(const float *x, float by, int negative, int count, uint8_t *row) {
+#define ROUNDED(i) ((int)(x[i] * by + 128.5f) - 128)
+    (void)negative;
+#if defined(SIGN_MAGNITUDE)
+    __m256i sums = _mm256_setzero_si256();
+    int32_t sum[8];
+    int i = 0;
+    for (; i + 16 <= count; i += 16) {
+        __m256i fours[2];
+        UNROLL for (int j = 0; j < 2; j++) {
+            __m256 scaled = _mm256_mul_ps(_mm256_loadu_ps(x + i + 8 * j), _mm256_set1_ps(by));
+            __m256i whole = _mm256_cvttps_epi32(_mm256_add_ps(scaled, _mm256_set1_ps(128.5f)));
+            __m256i value = _mm256_sub_epi32(whole, _mm256_set1_epi32(128));
+            __m256i size = _mm256_abs_epi32(value), sign = _mm256_srai_epi32(value, 31);
+            sums = _mm256_add_epi32(sums, _mm256_and_si256(size, sign));
+            fours[j] = _mm256_packs_epi32(size, sign);
+        }
+        __m256i bytes = _mm256_packs_epi16(fours[0], fours[1]);
+        _mm256_storeu_si256((__m256i *)(row + 2 * i), _mm256_permute4x64_epi64(bytes, 0xd8));
+    }
+    _mm256_storeu_si256((__m256i *)sum, sums);
+    for (int j = 1; j < 8; j++) sum[0] += sum[j];
+    for (; i < count; i++) {
+        int value = ROUNDED(i), sign = value < 0 ? -1 : 0, size = (value ^ sign) - sign;
+        row[i / 4 * 8 + i % 4] = (uint8_t)size;
+        row[i / 4 * 8 + i % 4 + 4] = (uint8_t)sign;
+        sum[0] += size & sign;
+    }
+    memcpy(row + NEGATIVE(count), sum, 4);
+#elif defined(EVEN_AND_ODD)
+    for (int i = 0; i < count; i += 4) {
+        int16_t four[4] = {(int16_t)ROUNDED(i), (int16_t)ROUNDED(i + 2), (int16_t)ROUNDED(i + 1), (int16_t)ROUNDED(i + 3)};
+        memcpy(row + 2 * i, four, 8);
+    }
+#else
+    const int offset = negative ? INPUT_OFFSET : 0;
+    for (int i = 0; i < count; i++) row[i] = (uint8_t)(ROUNDED(i) + offset);
+#ifdef VECTOR_BITS
+    memcpy(row + NEGATIVE(count), &offset, 4);
+#endif
+#endif
+#undef ROUNDED
+#ifdef VECTOR_BITS
+    if (!NAME(has_negative)(row, count)) NAME(find_zeros)(row, count);
+#endif
+}
+
 static void NAME(quantize)(const float *x, int stride, int rows, int width, uint8_t *q, float *scales) {
     for (int r = 0; r < rows; r++, x += stride, q += ROW_BYTES(width)) {
-        float most = 1e-12f;
+        float least = 0, most = 1e-12f;
         for (int i = 0; i < width; i++) {
-            float size = fabsf(x[i]);
-            most = size > most ? size : most;
+            least = x[i] < least ? x[i] : least;
+            most = x[i] > most ? x[i] : most;
         }
-        float inverse = 127.0f / most;
+        most = -least > most ? -least : most;
         scales[r] = most / 127.0f;
-#ifdef SIGN_MAGNITUDE
-        int32_t negative = 0;
-        for (int i = 0; i < width; i++) {
-            int value = (int)(x[i] * inverse + 128.5f) - 128, sign = value < 0 ? -1 : 0;
-            int size = (value ^ sign) - sign;
-            q[i] = (uint8_t)size;
-            q[width + i] = (uint8_t)sign;
-            negative += size & sign;
-        }
-        memcpy(q + 2 * (size_t)width, &negative, 4);
-#elif defined(EVEN_AND_ODD)
-        int16_t *even = (int16_t *)q, *odd = (int16_t *)(q + width);
-        for (int i = 0; i < width / 2; i++) {
-            even[i] = (int16_t)((int)(x[2 * i] * inverse + 128.5f) - 128);
-            odd[i] = (int16_t)((int)(x[2 * i + 1] * inverse + 128.5f) - 128);
-        }
+#ifdef VECTOR_BITS
+        NAME(round_row)(x, 127.0f / most, least < 0, width, q);
 #else
-        for (int i = 0; i < width; i++) q[i] = (uint8_t)((int)(x[i] * inverse + 128.5f) - 128 + INPUT_OFFSET);
+        NAME(round_row)(x, 127.0f / most, 1, width, q);
 #endif
     }
 }
@@ -119,7 +195,6 @@ static void NAME(quantize)(const float *x, int stride, int rows, int width, uint
 /* --- tiles of vectors: the products of some rows with 64 outputs; how many is returned --- */
 
 #ifdef VECTOR
-#define LANES (int)(sizeof(VECTOR) / 4)
 #if VECTOR_BITS == 512
 #define VECTOR_ROWS 6
 #define TILE_VECTORS(rows) 4
@@ -153,45 +228,85 @@ INLINE VECTOR NAME(add_products)(VECTOR sum, const int parts, VECTOR x, VECTOR y
 #endif
 }
 
-/* R rows and C vectors of outputs */
-INLINE void NAME(tile)(const int R, const int C, const int parts, const uint8_t *a, int K,
-                       const int8_t *w, int32_t *out) {
+/* add the products of four inputs of R rows with C vectors of outputs */
+INLINE void NAME(add_four)(const int R, const int C, const int parts, VECTOR sum[][8], const uint8_t *a,
+                           size_t row, const int8_t *w) {
+    VECTOR weight[8];
+    UNROLL for (int c = 0; c < C; c++) weight[c] = LOAD(w + 4 * LANES * c);
+    UNROLL for (int r = 0; r < R; r++) {
+        VECTOR x = REPEAT(NAME(four_bytes)(a + r * row)), y = x;
+        if (parts == 2) y = REPEAT(NAME(four_bytes)(a + r * row + 4));
+        UNROLL for (int c = 0; c < C; c++) sum[r][c] = NAME(add_products)(sum[r][c], parts, x, y, weight[c]);
+    }
+}
+
+/* R rows and C vectors of outputs; with each four inputs `step` bytes from `next` on are prefetched */
+INLINE void NAME(tile)(const int R, const int C, const uint8_t *a, int K, const int8_t *w, int32_t *out,
+                       const int8_t *next, size_t step) {
     const size_t row = ROW_BYTES(K);
     VECTOR sum[VECTOR_ROWS][8];
     UNROLL for (int r = 0; r < R; r++) {
         int32_t first = 0;
 #ifdef SIGN_MAGNITUDE
-        if (parts == 2) first = NAME(four_bytes)(a + (r + 1) * row - 4);
+        first = NAME(four_bytes)(a + r * row + NEGATIVE(K));
 #endif
         UNROLL for (int c = 0; c < C; c++) sum[r][c] = REPEAT(first);
     }
-    for (int k = 0; k < K; k += 4, w += 256) {
-        VECTOR weight[8];
-        UNROLL for (int c = 0; c < C; c++) weight[c] = LOAD(w + 4 * LANES * c);
-        UNROLL for (int r = 0; r < R; r++) {
-            VECTOR x = REPEAT(NAME(four_bytes)(a + r * row + k)), y = x;
-            if (parts == 2) y = REPEAT(NAME(four_bytes)(a + r * row + K + k));
-            UNROLL for (int c = 0; c < C; c++)
-                sum[r][c] = NAME(add_products)(sum[r][c], parts, x, y, weight[c]);
-        }
+    for (const uint8_t *end = a + PARTS * (size_t)K; a < end; a += PARTS * 4, w += 256, next += step) {
+        __builtin_prefetch(next);
+        NAME(add_four)(R, C, PARTS, sum, a, row, w);
     }
     UNROLL for (int r = 0; r < R; r++)
         UNROLL for (int c = 0; c < C; c++) STORE(out + 64 * r + LANES * c, sum[r][c]);
 }
 
-INLINE void NAME(row_tiles)(const int R, const uint8_t *a, int K, const int8_t *w, int32_t *out) {
+INLINE void NAME(row_tiles)(const int R, const uint8_t *a, int K, const int8_t *w, int32_t *out,
+                            const int8_t *next, size_t share) {
     const int C = TILE_VECTORS(R);
-    int parts = 1;
-#if defined(SIGN_MAGNITUDE)
-    for (int r = 0; r < R; r++) /* without a negative input there is nothing to invert */
-        if (NAME(four_bytes)(a + (r + 1) * ROW_BYTES(K) - 4)) parts = 2;
-#elif defined(EVEN_AND_ODD)
-    parts = 2;
-#endif
-    for (int c = 0; c < 64 / LANES; c += C)
-        if (parts == 2) NAME(tile)(R, C, 2, a, K, w + 4 * LANES * c, out + LANES * c);
-        else NAME(tile)(R, C, 1, a, K, w + 4 * LANES * c, out + LANES * c);
+    const size_t step = R * share * LANES * C / 64 / (K / 4);
+    for (int c = 0; c < 64 / LANES; c += C, next += step * (K / 4))
+        NAME(tile)(R, C, a, K, w + 4 * LANES * c, out + LANES * c, next, step);
 }
+
+#ifdef VECTOR_BITS
+/* one or two rows without negative inputs, and only those of their fours that are not zero */
+INLINE void NAME(sparse_tiles)(const int R, const uint8_t *a, int K, const int8_t *w, int32_t *out,
+                               const int8_t *next, size_t share) {
+    const int C = R == 1 || VECTOR_BITS == 512 ? 64 / LANES : 4;
+    const size_t row = ROW_BYTES(K), step = R * share * LANES * C / 64 / (K / 4);
+    for (int c = 0; c < 64 / LANES; c += C, w += 4 * LANES * C, next += step * (K / 4)) {
+        VECTOR sum[2][8];
+        UNROLL for (int r = 0; r < R; r++)
+            UNROLL for (int i = 0; i < C; i++) sum[r][i] = REPEAT(0);
+        for (int first = 0; first < K / 4; first += 64) {
+            uint64_t used = 0, own;
+            UNROLL for (int r = 0; r < R; r++) {
+                memcpy(&own, a + r * row + USED_FOURS(K) + first / 8, 8);
+                used |= own;
+            }
+            for (; used; used &= used - 1) {
+                const size_t four = first + __builtin_ctzll(used);
+                if (step > 64) { /* with few rows only the same fours are needed next */
+                    __builtin_prefetch(w + 64 * (size_t)K + 256 * four);
+                    __builtin_prefetch(w + 64 * (size_t)K + 256 * four + 64);
+                } else {
+                    __builtin_prefetch(next + step * four);
+                }
+                NAME(add_four)(R, C, 1, sum, a + 4 * PARTS * four, row, w + 256 * four);
+            }
+        }
+        UNROLL for (int r = 0; r < R; r++)
+            UNROLL for (int i = 0; i < C; i++) STORE(out + 64 * r + LANES * (c + i), sum[r][i]);
+    }
+}
+
+APART int NAME(positive_tiles)(int rows, const uint8_t *a, int K, const int8_t *w, int32_t *out,
+                               const int8_t *next, size_t share) {
+    if (rows == 1) NAME(sparse_tiles)(1, a, K, w, out, next, share);
+    else NAME(sparse_tiles)(2, a, K, w, out, next, share);
+    return rows == 1 ? 1 : 2;
+}
+#endif
 
 #ifdef NEON_I8MM
 /* P pairs of rows and 16 outputs, 8 inputs at a time, and at the end perhaps 4 */
@@ -226,9 +341,10 @@ INLINE void NAME(pair_tile)(const int P, const int R, const uint8_t *a, int K, c
         }
 }
 
-static int NAME(vector_tiles)(int rows, const uint8_t *a, int K, const int8_t *w, int32_t *out) {
+APART int NAME(vector_tiles)(int rows, const uint8_t *a, int K, const int8_t *w, int32_t *out,
+                             const int8_t *next, size_t share) {
     const int R = rows < VECTOR_ROWS ? rows : VECTOR_ROWS;
-    if (R == 1) NAME(row_tiles)(1, a, K, w, out);
+    if (R == 1) NAME(row_tiles)(1, a, K, w, out, next, share);
     else for (int c = 0; c < 4; c++)
         if (R == 2) NAME(pair_tile)(1, 2, a, K, w + 64 * c, out + 16 * c);
         else if (R == 3) NAME(pair_tile)(2, 3, a, K, w + 64 * c, out + 16 * c);
@@ -236,25 +352,31 @@ static int NAME(vector_tiles)(int rows, const uint8_t *a, int K, const int8_t *w
     return R;
 }
 #else
-static int NAME(vector_tiles)(int rows, const uint8_t *a, int K, const int8_t *w, int32_t *out) {
+APART int NAME(vector_tiles)(int rows, const uint8_t *a, int K, const int8_t *w, int32_t *out,
+                             const int8_t *next, size_t share) {
+#ifdef VECTOR_BITS
+    if (!NAME(has_negative)(a, K) && (rows == 1 || !NAME(has_negative)(a + ROW_BYTES(K), K)))
+        return NAME(positive_tiles)(rows, a, K, w, out, next, share);
+#endif
     switch (rows) {
-    case 1: NAME(row_tiles)(1, a, K, w, out); return 1;
-    case 2: NAME(row_tiles)(2, a, K, w, out); return 2;
+    case 1: NAME(row_tiles)(1, a, K, w, out, next, share); return 1;
+    case 2: NAME(row_tiles)(2, a, K, w, out, next, share); return 2;
 #if VECTOR_ROWS > 3
-    case 3: NAME(row_tiles)(3, a, K, w, out); return 3;
+    case 3: NAME(row_tiles)(3, a, K, w, out, next, share); return 3;
 #endif
 #if VECTOR_ROWS > 4
-    case 4: NAME(row_tiles)(4, a, K, w, out); return 4;
-    case 5: NAME(row_tiles)(5, a, K, w, out); return 5;
+    case 4: NAME(row_tiles)(4, a, K, w, out, next, share); return 4;
+    case 5: NAME(row_tiles)(5, a, K, w, out, next, share); return 5;
 #endif
-    default: NAME(row_tiles)(VECTOR_ROWS, a, K, w, out); return VECTOR_ROWS;
+    default: NAME(row_tiles)(VECTOR_ROWS, a, K, w, out, next, share); return VECTOR_ROWS;
     }
 }
 #endif
 #else
 #define VECTOR_ROWS 1
-static int NAME(vector_tiles)(int rows, const uint8_t *a, int K, const int8_t *w, int32_t *out) {
-    (void)rows;
+APART int NAME(vector_tiles)(int rows, const uint8_t *a, int K, const int8_t *w, int32_t *out,
+                             const int8_t *next, size_t share) {
+    (void)rows, (void)next, (void)share;
     for (int c = 0; c < 64; c++) out[c] = 0;
     for (int k = 0; k < K; k += 4, w += 256)
         for (int c = 0; c < 64; c++)
@@ -293,7 +415,7 @@ static void NAME(matrix_row)(const uint8_t *a, int K, const int8_t *w, int32_t *
     _tile_zero(2);
     _tile_zero(3);
     for (int k = 0; k < K; k += 64, w += 64 * 64) {
-        _tile_loadd(4, a + k, K);
+        _tile_loadd(4, a + k, ROW_BYTES(K));
         _tile_loadd(5, w, 256);
         _tile_dpbusd(0, 4, 5);
         _tile_loadd(6, w + 64, 256);
@@ -316,12 +438,12 @@ static void NAME(matrix_square)(const uint8_t *a, int K, const int8_t *w, int32_
     _tile_zero(2);
     _tile_zero(3);
     for (int k = 0; k < K; k += 64, w += 64 * 64) {
-        _tile_loadd(4, a + k, K);
+        _tile_loadd(4, a + k, ROW_BYTES(K));
         _tile_loadd(6, w, 256);
         _tile_dpbusd(0, 4, 6);
         _tile_loadd(7, w + 64, 256);
         _tile_dpbusd(1, 4, 7);
-        _tile_loadd(5, a + 16 * (size_t)K + k, K);
+        _tile_loadd(5, a + 16 * ROW_BYTES(K) + k, ROW_BYTES(K));
         _tile_dpbusd(2, 5, 6);
         _tile_dpbusd(3, 5, 7);
     }
@@ -349,6 +471,7 @@ static int NAME(matrix_tiles)(int rows, const uint8_t *a, int K, const int8_t *w
 /* y = x W^T + b for the outputs from `from` to `to`, multiples of 64; y has rows of `width` */
 static void NAME(product)(const Linear *l, const uint8_t *q, const float *scales, int rows,
                           int from, int to, float *y, int width) {
+    static const int32_t no_offset[64] = {0};
     const int K = l->inputs;
     int32_t sums[TILE_ROWS * 64] __attribute__((aligned(64)));
 #ifdef MATRIX_TILES
@@ -359,19 +482,24 @@ static void NAME(product)(const Linear *l, const uint8_t *q, const float *scales
         const int8_t *w = l->weight + (size_t)n * K;
         const float *scale = l->scale + n, *bias = l->bias + n;
         const int32_t *offset = l->offset + n;
+        const int has_next = rows > 0 && n + 64 < to;
+        const int8_t *next = has_next ? w + (size_t)64 * K : w;
+        const size_t share = has_next ? (size_t)64 * K / rows : 0;
         for (int r = 0, done; r < rows; r += done) {
             const uint8_t *a = q + r * ROW_BYTES(K);
 #ifdef MATRIX_TILES
             if (by_matrices && rows - r >= MATRIX_ROWS) done = NAME(matrix_tiles)(rows - r, a, K, w, sums);
             else
 #endif
-            done = NAME(vector_tiles)(rows - r, a, K, w, sums);
+            done = NAME(vector_tiles)(rows - r, a, K, w, sums, next, share);
+            next += done * share;
             for (int i = 0; i < done; i++) {
                 float own = scales[r + i];
                 float *out = y + (size_t)(r + i) * width;
                 const int32_t *sum = sums + 64 * i;
+                const int32_t *less = NAME(has_negative)(a + i * ROW_BYTES(K), K) ? offset : no_offset;
                 for (int c = 0; c < 64; c++)
-                    out[c] = (float)(sum[c] - (INPUT_OFFSET ? offset[c] : 0)) * (own * scale[c]) + bias[c];
+                    out[c] = (float)(sum[c] - (INPUT_OFFSET ? less[c] : 0)) * (own * scale[c]) + bias[c];
             }
         }
     }
@@ -416,6 +544,7 @@ static void NAME(linear)(Scratch *s, const Linear *l, const float *x, int stride
 
 #undef UNROLL
 #undef INLINE
+#undef APART
 #undef VECTOR
 #undef LOAD
 #undef STORE
@@ -425,6 +554,7 @@ static void NAME(linear)(Scratch *s, const Linear *l, const float *x, int stride
 #undef ADD_PAIRS
 #undef ADD_BYTE_PAIRS
 #undef ADD_BYTE_FOURS
+#undef NOT_ZERO
 #undef INPUT_OFFSET
 #undef LANES
 #undef TILE_ROWS
