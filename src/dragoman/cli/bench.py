@@ -94,6 +94,7 @@ def bench_translate(
             f"the load average is {load:.1f} on {counted(available, 'core')}: other processes are "
             "running, so times are less reliable; CPU ms/token is affected less"
         )
+    from dragoman.inference.cpu.kernel_library import used_instruction_set, why_no_kernel
     from dragoman.inference.cpu.shortlist import read_shortlist
     from dragoman.interop.export import PACKAGES, check_exportable, require_packages
     from dragoman.model_directory import count_weights, open_model
@@ -136,6 +137,7 @@ def bench_translate(
         source_tokens=text.count_tokens(text.sources),
         left_out=text.left_out,
         processor=processor(),
+        instruction_set=None if why_no_kernel() else used_instruction_set(),
         threads=task.threads,
         rounds=rounds,
         load_average=load,

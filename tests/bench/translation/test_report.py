@@ -39,6 +39,7 @@ def report(results: list[Result]) -> TranslationReport:
         source_tokens=90,
         left_out=0,
         processor="a processor",
+        instruction_set="AVX2",
         threads=2,
         rounds=3,
         load_average=0.1,
@@ -60,6 +61,7 @@ def found() -> TranslationReport:
 
 def test_everything_is_told_in_plain_lines(found: TranslationReport) -> None:
     lines = list(found.lines())
+    assert "machine: a processor, 2 threads, instructions for AVX2" in lines
     assert "Hugging Face float32 did not run: out of memory" in lines
     greedy = lines.index(next(line for line in lines if line.startswith("greedy  ")))
     assert lines[greedy].endswith("BLEU  dragoman int8 is")

@@ -167,6 +167,8 @@ class TranslationReport:
     left_out: int
     """Counts lines of the source that are empty or longer than the model reads at once."""
     processor: str
+    instruction_set: str | None
+    """Names what the kernel of ours computes with; None where it cannot be used."""
     threads: int
     rounds: int
     load_average: float | None
@@ -208,7 +210,8 @@ class TranslationReport:
             f"{self.source_tokens:,} tokens{left_out}"
         )
         threads = f"{self.threads} thread{'s' if self.threads > 1 else ''}"
-        yield f"machine: {self.processor}, {threads}"
+        instructions = f", instructions for {self.instruction_set}" if self.instruction_set else ""
+        yield f"machine: {self.processor}, {threads}{instructions}"
         if self.others is not None:
             yield f"others: {self.others:.0%} of the machine's time during the rounds"
         yield f"versions: {', '.join(f'{name} {v}' for name, v in self.versions.items())}"
