@@ -309,47 +309,56 @@ APART int NAME(positive_tiles)(int rows, const uint8_t *a, int K, const int8_t *
 #endif
 
 #ifdef NEON_I8MM
-/* P pairs of rows and 16 outputs, 8 inputs at a time, and at the end perhaps 4 */
-INLINE void NAME(pair_tile)(const int P, const int R, const uint8_t *a, int K, const int8_t *w, int32_t *out) {
-    int32x4_t sum[2][8];
-    UNROLL for (int p = 0; p < P; p++)
-        UNROLL for (int c = 0; c < 8; c++) sum[p][c] = vdupq_n_s32(0);
-    for (int k = 0; k < K; k += 8, w += 512) {
-        const int several = K - k >= 8 ? 8 : 4;
-        int8x16_t x[2];
+/* add the products of eight inputs, or of four, of P pairs of rows with 16 outputs */
+INLINE void NAME(add_eight)(const int P, const int R, const int several, int32x4_t sum[][8], const uint8_t *a,
+                            size_t row, const int8_t *w) {
+    int8x16_t x[2];
+    UNROLL for (int p = 0; p < P; p++) {
+        int64_t eight[2] = {0, 0};
+        memcpy(&eight[0], a + 2 * p * row, several);
+        memcpy(&eight[1], a + (2 * p + 1 < R ? 2 * p + 1 : 2 * p) * row, several);
+        x[p] = vreinterpretq_s8_s64(vld1q_s64(eight));
+    }
+    UNROLL for (int c = 0; c < 4; c++) {
+        int32x4_t first = LOAD(w + 16 * c), second = several == 8 ? LOAD(w + 256 + 16 * c) : REPEAT(0);
+        int8x16_t low = vreinterpretq_s8_s32(vzip1q_s32(first, second));
+        int8x16_t high = vreinterpretq_s8_s32(vzip2q_s32(first, second));
         UNROLL for (int p = 0; p < P; p++) {
-            int64_t eight[2] = {0, 0};
-            memcpy(&eight[0], a + (size_t)(2 * p) * K + k, several);
-            memcpy(&eight[1], a + (size_t)(2 * p + 1 < R ? 2 * p + 1 : 2 * p) * K + k, several);
-            x[p] = vreinterpretq_s8_s64(vld1q_s64(eight));
-        }
-        UNROLL for (int c = 0; c < 4; c++) {
-            int32x4_t first = vreinterpretq_s32_s8(vld1q_s8(w + 16 * c));
-            int32x4_t second = several == 8 ? vreinterpretq_s32_s8(vld1q_s8(w + 256 + 16 * c)) : vdupq_n_s32(0);
-            int8x16_t low = vreinterpretq_s8_s32(vzip1q_s32(first, second));
-            int8x16_t high = vreinterpretq_s8_s32(vzip2q_s32(first, second));
-            UNROLL for (int p = 0; p < P; p++) {
-                sum[p][2 * c] = vmmlaq_s32(sum[p][2 * c], x[p], low);
-                sum[p][2 * c + 1] = vmmlaq_s32(sum[p][2 * c + 1], x[p], high);
-            }
+            sum[p][2 * c] = vmmlaq_s32(sum[p][2 * c], x[p], low);
+            sum[p][2 * c + 1] = vmmlaq_s32(sum[p][2 * c + 1], x[p], high);
         }
     }
-    UNROLL for (int p = 0; p < P; p++)
-        UNROLL for (int c = 0; c < 8; c++) {
-            vst1_s32(out + 64 * (2 * p) + 2 * c, vget_low_s32(sum[p][c]));
-            if (2 * p + 1 < R) vst1_s32(out + 64 * (2 * p + 1) + 2 * c, vget_high_s32(sum[p][c]));
+}
+
+INLINE void NAME(pair_tiles)(const int P, const int R, const uint8_t *a, int K, const int8_t *w, int32_t *out,
+                             const int8_t *next, size_t share) {
+    const size_t row = ROW_BYTES(K), step = 2 * R * share / K; /* prefetched with each eight inputs */
+    for (int c = 0; c < 4; c++, w += 64, out += 16) {
+        int32x4_t sum[2][8];
+        UNROLL for (int p = 0; p < P; p++)
+            UNROLL for (int i = 0; i < 8; i++) sum[p][i] = REPEAT(0);
+        int k = 0;
+        for (; k + 8 <= K; k += 8, next += step) {
+            __builtin_prefetch(next);
+            NAME(add_eight)(P, R, 8, sum, a + k, row, w + 64 * (size_t)k);
         }
+        if (k < K) NAME(add_eight)(P, R, 4, sum, a + k, row, w + 64 * (size_t)k);
+        UNROLL for (int p = 0; p < P; p++)
+            UNROLL for (int i = 0; i < 8; i++) {
+                vst1_s32(out + 64 * (2 * p) + 2 * i, vget_low_s32(sum[p][i]));
+                if (2 * p + 1 < R) vst1_s32(out + 64 * (2 * p + 1) + 2 * i, vget_high_s32(sum[p][i]));
+            }
+    }
 }
 
 APART int NAME(vector_tiles)(int rows, const uint8_t *a, int K, const int8_t *w, int32_t *out,
                              const int8_t *next, size_t share) {
-    const int R = rows < VECTOR_ROWS ? rows : VECTOR_ROWS;
-    if (R == 1) NAME(row_tiles)(1, a, K, w, out, next, share);
-    else for (int c = 0; c < 4; c++)
-        if (R == 2) NAME(pair_tile)(1, 2, a, K, w + 64 * c, out + 16 * c);
-        else if (R == 3) NAME(pair_tile)(2, 3, a, K, w + 64 * c, out + 16 * c);
-        else NAME(pair_tile)(2, 4, a, K, w + 64 * c, out + 16 * c);
-    return R;
+    switch (rows) {
+    case 1: NAME(row_tiles)(1, a, K, w, out, next, share); return 1;
+    case 2: NAME(pair_tiles)(1, 2, a, K, w, out, next, share); return 2;
+    case 3: NAME(pair_tiles)(2, 3, a, K, w, out, next, share); return 3;
+    default: NAME(pair_tiles)(2, 4, a, K, w, out, next, share); return 4;
+    }
 }
 #else
 APART int NAME(vector_tiles)(int rows, const uint8_t *a, int K, const int8_t *w, int32_t *out,
