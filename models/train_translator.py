@@ -12,7 +12,8 @@ not repeated if its result is there:
     student     learns from them, from short entries, and from the translations of stage "back"
     model       the student in int8
 
-On an H200 a base teacher makes 41 steps a second, and the student 95.
+On an H200 a base teacher makes 41 steps a second, and the student 95. ``--until`` ends after a
+stage, so that what the next one needs can be brought meanwhile.
 """
 
 from __future__ import annotations
@@ -49,6 +50,7 @@ class Recipe:
     teacher_steps: int
     student_steps: int
     sentences: int
+    beam: int
     processes: int
 
     def path(self, name: str) -> Path:
@@ -84,15 +86,15 @@ def write(path: Path, lines: Sequence[str]) -> None:
     unfinished.replace(path)
 
 
-def translate(model: Path, texts: Sequence[str], out: Path, processes: int) -> list[str]:
-    """Return translations of lines, greedily and unchecked, made by several processes."""
-    folder = out / "parts"
+def translate(recipe: Recipe, model: Path, texts: Sequence[str], beam: int) -> list[str]:
+    """Return unchecked translations of lines, made by several processes."""
+    folder, processes = recipe.path("parts"), recipe.processes
     folder.mkdir(exist_ok=True)
     running = []
     for part in range(processes):
         given, made = folder / f"{part}.in", folder / f"{part}.out"
         write(given, texts[part::processes])
-        options = ["--lines", "--raw", "--beam", "1", "--window", "60000", "--force"]
+        options = ["--lines", "--raw", "--beam", str(beam), "--window", "60000", "--force"]
         command = [sys.executable, "-m", "dragoman", "translate", str(model), str(given)]
         running.append((subprocess.Popen([*command, "--out", str(made), *options]), made))
     result = [""] * len(texts)
@@ -159,11 +161,12 @@ def back_translate(recipe: Recipe) -> list[tuple[Path, Path]]:
     if not result[1].exists():
         corpus, part = recipe.pair("corpus", recipe.corpus), recipe.pair("third")
         for whole, third in zip(corpus, part, strict=True):
-            with whole.open(encoding="utf-8") as lines:
-                write(third, [line.rstrip("\n") for line in islice(lines, 0, None, 3)])
+            if not third.exists():
+                with whole.open(encoding="utf-8") as lines:
+                    write(third, [line.rstrip("\n") for line in islice(lines, 0, None, 3)])
         model = train(recipe, "back", "teacher.toml", [part], recipe.back_steps)
         texts = read(mono)
-        found = translate(model, texts, recipe.out, recipe.processes)
+        found = translate(recipe, model, texts, beam=1)
         kept = [pair for pair in zip(found, texts, strict=True) if is_plausible(*pair)]
         write(result[0], [f"{MARK} {source}" for source, _ in kept])
         write(result[1], [target for _, target in kept])
@@ -193,7 +196,7 @@ def distil(recipe: Recipe, teacher: Path) -> list[tuple[Path, Path]]:
     mono = recipe.corpus / f"mono.{recipe.source}"
     sources = [*(read(mono) if mono.exists() else []), *wanted, *rest][: recipe.sentences]
     chance.shuffle(sources)  # so that the processes end together
-    found = translate(teacher, sources, recipe.out, recipe.processes)
+    found = translate(recipe, teacher, sources, recipe.beam)
     kept = [pair for pair in zip(sources, found, strict=True) if is_plausible(*pair)]
     write(short[0], [source for source, _ in entries])
     write(short[1], [target for _, target in entries])
@@ -224,18 +227,28 @@ def main() -> None:
     parser.add_argument("--teacher-steps", type=int, default=22_000)
     parser.add_argument("--student-steps", type=int, default=20_000)
     parser.add_argument("--sentences", type=int, default=1_500_000, help="that the teacher does")
-    parser.add_argument("--processes", type=int, default=4, help="that translate at a time")
+    parser.add_argument("--beam", type=int, default=4, help="of the teacher's translations")
+    parser.add_argument("--processes", type=int, default=6, help="that translate at a time")
+    stages = ("back", "teacher", "distilled", "model")
+    parser.add_argument("--until", choices=stages, default="model", help="end after this stage")
     values = vars(parser.parse_args())
+    until = values.pop("until")
     source, target = values.pop("languages")
     recipe = Recipe(source=source, target=target, **values)
     recipe.out.mkdir(parents=True, exist_ok=True)
     os.environ.setdefault("PYTHONUNBUFFERED", "1")
     back = back_translate(recipe)
+    if until == "back":
+        return
     corpus = recipe.pair("corpus", recipe.corpus)
     teacher = recipe.teacher or train(
         recipe, "teacher", "teacher.toml", [corpus, *back, *back], recipe.teacher_steps
     )
+    if until == "teacher":
+        return
     pairs = [*distil(recipe, teacher), *unmark(recipe, back)]
+    if until == "distilled":
+        return
     student = train(recipe, "student", "student.toml", pairs, recipe.student_steps)
     if not recipe.path("model").exists():
         dragoman("quantize", student, "--out", recipe.path("model"))
