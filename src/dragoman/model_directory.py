@@ -146,6 +146,23 @@ def write_int8_model(loaded: LoadedModel, directory: Path) -> None:
         (temporary / INT8_FILE).write_bytes(rounded)
 
 
+def replace_card(loaded: LoadedModel, card: dict[str, Any], page: str) -> None:
+    """Give a model of int8 weights alone another card, for programs and as a page to read.
+
+    Its weights name the card they belong to, and are written again.
+    """
+    packed = {name: array.copy() for name, array in read_int8_file(loaded).items()}
+    _write_card(loaded.path, card, page)
+    metadata = {"layout": LAYOUT, "card": _hash_card(loaded.path)}
+    atomic_write(loaded.path / INT8_FILE, serialize_packed(packed, metadata))
+
+
+def _write_card(directory: Path, card: dict[str, Any], page: str) -> None:
+    text = json.dumps(card, indent=2, ensure_ascii=False) + "\n"
+    (directory / CARD_FILE).write_text(text, encoding="utf-8")
+    (directory / "README.md").write_text(page, encoding="utf-8")
+
+
 def _serialize_int8(loaded: LoadedModel) -> bytes:
     """Return the int8 file of a model, rounded now from its weights."""
     if reason := unsupported(loaded.config.model, "cpu engine"):
@@ -236,9 +253,7 @@ def save_model(
         (temporary / CONFIG_FILE).write_text(config.to_toml(), encoding="utf-8")
         write_tensors(weights, temporary / WEIGHTS_FILE)
         tokenizer.save(temporary)
-        text = json.dumps(card, indent=2, ensure_ascii=False) + "\n"
-        (temporary / CARD_FILE).write_text(text, encoding="utf-8")
-        (temporary / "README.md").write_text(_render_card(card, config), encoding="utf-8")
+        _write_card(temporary, card, _render_card(card, config))
 
 
 def load_model(directory: Path | str, device: torch.device | str = "cpu") -> LoadedModel:
