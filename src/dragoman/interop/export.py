@@ -67,11 +67,13 @@ def check_exportable(config: Config, to: str, quantization: str | None = None) -
     if found is None:
         return
     others = [other for other in RUNTIMES if find_obstacle(config, other) is None]
+    if runtime in others:
+        raise ConfigError(
+            f"{found} cannot be exported to {to} in {quantization}: it has such a model in float32 "
+            "alone"
+        )
     advice = f"try --to {others[0]}" if others else "no other runtime has it either"
-    where = to
-    if to in others:
-        where, advice = f"{to} in {quantization}", "leave out --quantization"
-    raise ConfigError(f"{found} cannot be exported to {where}: it has no such model; {advice}")
+    raise ConfigError(f"{found} cannot be exported to {to}: it has no such model; {advice}")
 
 
 def find_obstacle(config: Config, to: Runtime, quantization: str | None = None) -> str | None:
