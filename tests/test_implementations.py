@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from dragoman.inference import Translator
 from dragoman.inference.cpu import kernel_library, why_no_cpu_engine
 from dragoman.inference.gpu import GpuEngine, why_no_gpu_engine
 from dragoman.inspection.layer_activations import compute_activations, count_layers
-from dragoman.interop.export import PACKAGES, check_exportable, export
+from dragoman.interop.export import PACKAGES, check_exportable, export, require_packages
 from dragoman.model_directory import LoadedModel
 from dragoman.models import Model, Rows, build
 from dragoman.models.supported_settings import IMPLEMENTATIONS, Implementation, unsupported
@@ -79,6 +80,7 @@ FEATURES: dict[str, list[str]] = {
     "feed-forward width no multiple of four": ["model.d_ff=50"],
     "model width no multiple of four": ["model.d_model=30", "model.d_k=16", "model.d_v=16"],
     "one head": ["model.heads=1"],
+    "widths of whole registers": ["model.d_model=64", "model.d_ff=64"],
     "feed-forward": ["model.architecture=feed-forward"],
     "recurrent": ["model.architecture=recurrent"],
     "GNMT": ["model.architecture=gnmt", "model.encoder_layers=2"],
@@ -150,10 +152,18 @@ def run_gpu_engine(loaded: LoadedModel, **_: Any) -> None:
 def run_export(
     loaded: LoadedModel, implementation: Implementation, tmp_path: Path, **_: Any
 ) -> None:
-    for package in PACKAGES[implementation]:
-        pytest.importorskip(package, reason=f"{package} is not installed: dragoman[export]")
+    try:
+        require_packages(*PACKAGES[implementation])
+    except ConfigError as error:
+        pytest.skip(str(error))
     parity = export(loaded, tmp_path / "out", implementation)
     assert parity.difference < 1e-3
+
+
+def run_marian_int8(loaded: LoadedModel, tmp_path: Path, **_: Any) -> None:
+    if find_spec("pymarian") is None:
+        pytest.skip("pymarian is not installed: dragoman[marian]")
+    assert export(loaded, tmp_path / "out", "marian", quantization="int8").difference < 1
 
 
 def run_kernels(
@@ -273,6 +283,8 @@ RUN: dict[Implementation, Callable[..., None]] = {
     "huggingface": run_export,
     "ctranslate2": run_export,
     "onnx": run_export,
+    "marian": run_export,
+    "marian int8": run_marian_int8,
     "fast training": run_kernels,
     "attention kernel": run_kernels,
     "self-attention kernel": run_kernels,
@@ -304,6 +316,12 @@ def refuse_export(
     assert str(refusal.value).startswith(f"{reason} cannot be exported to {implementation}")
 
 
+def refuse_marian_int8(loaded: LoadedModel, reason: str, **_: Any) -> None:
+    with pytest.raises(ConfigError) as refusal:
+        check_exportable(loaded.config, "marian", "int8")
+    assert str(refusal.value).startswith(f"{reason} cannot be exported to marian")
+
+
 def refuse_fast_training(loaded: LoadedModel, **_: Any) -> None:
     assert not loaded.model.fast
 
@@ -324,6 +342,8 @@ REFUSE: dict[Implementation, Callable[..., None]] = {
     "huggingface": refuse_export,
     "ctranslate2": refuse_export,
     "onnx": refuse_export,
+    "marian": refuse_export,
+    "marian int8": refuse_marian_int8,
     "fast training": refuse_fast_training,
     "attention kernel": refuse_kernels,
     "self-attention kernel": refuse_kernels,

@@ -15,7 +15,7 @@ import torch
 from dragoman.errors import ConfigError, DragomanError, ModelError
 from dragoman.inference import Translator
 from dragoman.interop import parity
-from dragoman.interop.export import PACKAGES, export
+from dragoman.interop.export import PACKAGES, export, require_packages
 from dragoman.interop.huggingface import from_marian, to_marian
 from dragoman.model_directory import LoadedModel
 from dragoman.models.weights import get_weights
@@ -26,8 +26,10 @@ TEXTS = ["The bear has found her birds.", "My sister reads two old books."]
 
 
 def need(to: str) -> None:
-    for package in PACKAGES[to]:
-        pytest.importorskip(package, reason=f"{package} is not installed: dragoman[export]")
+    try:
+        require_packages(*PACKAGES[to])
+    except ConfigError as error:
+        pytest.skip(str(error))
 
 
 SHALLOW = ("model.encoder_layers=1", "model.decoder_layers=1")
@@ -53,6 +55,19 @@ OPTIONS = {
         ("model.positions=rotary", "model.norm_kind=rms", "model.activation=swiglu", *SHALLOW),
         ("model.positions=relative", "model.window=3", "model.d_k=6", "model.d_v=10", *SHALLOW),
     ],
+    "marian": [
+        (),
+        ("model.norm=pre",),
+        ("model.positions=learned", "model.shared_embeddings=false"),
+        ("model.norm=pre", "model.norm_kind=rms", "model.activation=gelu"),
+        ("model.attention_bias=true", "model.output_bias=true", "model.activation=swish"),
+    ],
+}
+FILES = {
+    "huggingface": "config.json",
+    "ctranslate2": "config.json",
+    "onnx": "decoder.onnx",
+    "marian": "decoder.yml",
 }
 
 
@@ -71,7 +86,7 @@ def test_scores_and_greedy_translations_are_ours(
     found = export(make(*assignments), tmp_path / "out", to, texts=TEXTS)
     assert found.difference < 1e-4
     assert found.same == found.sentences > 15
-    assert (tmp_path / "out" / ("config.json" if to != "onnx" else "decoder.onnx")).is_file()
+    assert (tmp_path / "out" / FILES[to]).is_file()
 
 
 @pytest.mark.slow
@@ -119,7 +134,7 @@ def test_a_quantized_model_is_smaller_and_close(make: Make, tmp_path: Path) -> N
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("to", ["huggingface", "ctranslate2"])
+@pytest.mark.parametrize("to", ["huggingface", "ctranslate2", "marian"])
 def test_a_mismatch_fails_the_export_and_leaves_nothing(
     to: str, make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -24,11 +24,11 @@ def test_the_presets_that_translate_can_go_everywhere(preset: str, to: str) -> N
         ("model.window=4", ["onnx"]),
         ("model.d_k=16", ["onnx"]),
         ("model.d_v=16", ["onnx"]),
-        ("model.norm_kind=rms", ["ctranslate2", "onnx"]),
+        ("model.norm_kind=rms", ["ctranslate2", "onnx", "marian"]),
         ("model.activation=swiglu", ["ctranslate2", "onnx"]),
-        ("model.positions=learned", ["ctranslate2", "onnx"]),
-        ("model.activation=gelu", ["huggingface", "ctranslate2", "onnx"]),
-        ("model.shared_embeddings=false", ["huggingface", "ctranslate2", "onnx"]),
+        ("model.positions=learned", ["ctranslate2", "onnx", "marian"]),
+        ("model.activation=gelu", ["huggingface", "ctranslate2", "onnx", "marian"]),
+        ("model.shared_embeddings=false", ["huggingface", "ctranslate2", "onnx", "marian"]),
         ("model.experts=4", []),
         ("model.architecture=recurrent", []),
         ("data.task=parsing", []),
@@ -52,8 +52,28 @@ def test_the_refusal_names_the_setting_and_another_runtime() -> None:
 
 
 def test_an_unknown_runtime_is_refused() -> None:
-    with pytest.raises(ConfigError, match="choose huggingface, ctranslate2, onnx"):
+    with pytest.raises(ConfigError, match="choose huggingface, ctranslate2, onnx, marian"):
         check_exportable(Config(), "tensorflow")
+
+
+@pytest.mark.parametrize(
+    ("assignment", "reason"),
+    [
+        ("model.norm=pre", "norm = pre"),
+        ("model.positions=learned", "positions = learned"),
+        ("model.norm_kind=rms", "norm_kind = rms"),
+        ("model.d_ff=1000", "d_ff = 1000"),
+    ],
+)
+def test_marian_has_fewer_models_in_int8(assignment: str, reason: str) -> None:
+    config = Config().overridden([assignment])
+    check_exportable(config, "marian")
+    with pytest.raises(
+        ConfigError,
+        match=rf"^model\.{reason} cannot be exported to marian in int8: .* in float32 alone$",
+    ):
+        check_exportable(config, "marian", "int8")
+    check_exportable(Config(), "marian", "int8")
 
 
 @pytest.mark.slow
@@ -68,3 +88,5 @@ def test_a_missing_package_is_one_line_with_the_remedy(monkeypatch: pytest.Monke
     monkeypatch.setattr(export, "find_spec", lambda name: None)
     with pytest.raises(ConfigError, match=r'^onnx is not .* pip install "dragoman\[export\]"$'):
         require_packages("onnx", "onnxscript")
+    with pytest.raises(ConfigError, match=r'^pymarian is not .* "dragoman\[marian\]"$'):
+        require_packages("pymarian")

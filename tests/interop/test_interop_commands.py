@@ -42,6 +42,9 @@ def test_a_preset_is_examined_before_anything_is_trained() -> None:
     assert "europarl can be exported to huggingface" in run("export", "europarl")
     with pytest.raises(ConfigError, match=r"model\.window = 8 cannot be exported to ctranslate2"):
         run("export", "restricted", "--to", "ctranslate2")
+    assert "6-2-tiny can be exported to marian" in run("export", "6-2-tiny", "--to", "marian")
+    with pytest.raises(ConfigError, match=r"model\.norm = pre cannot .* marian in int8"):
+        run("export", "6-2-tiny", "--to", "marian", "--quantization", "int8")
 
 
 @pytest.mark.slow
@@ -53,5 +56,7 @@ def test_a_model_is_examined_by_its_config(make: Callable[..., LoadedModel]) -> 
 
 
 def test_quantization_is_refused_where_it_means_nothing(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="--quantization works only with --to ctranslate2"):
+    with pytest.raises(
+        ConfigError, match="--quantization works only with --to ctranslate2 or marian, not onnx"
+    ):
         run("export", "base", tmp_path / "out", "--to", "onnx", "--quantization", "int8")

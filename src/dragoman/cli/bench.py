@@ -39,7 +39,10 @@ def bench_translate(
     source: Annotated[Path, typer.Option(help="Sentences to translate, one per line.")],
     reference: Annotated[Path | None, typer.Option(help="Their translations, for BLEU.")] = None,
     against: Annotated[
-        str, typer.Option(metavar="NAMES", help="ctranslate2, ctranslate2-float32, huggingface.")
+        str,
+        typer.Option(
+            metavar="NAMES", help="ctranslate2, ctranslate2-float32, huggingface, marian."
+        ),
     ] = "",
     beam: Annotated[
         list[int] | None,
@@ -108,7 +111,7 @@ def bench_translate(
     for system in systems:
         if system.export is not None:
             loaded.require_whole_weights("comparing it with others")
-            check_exportable(loaded.config, system.export)
+            check_exportable(loaded.config, system.export, system.precision)
             require_packages(*PACKAGES[system.export])
     if shortlist:
         read_shortlist(loaded)  # refused now, if there is none

@@ -236,9 +236,12 @@ def export(
             metavar="[DIR]", help="The directory to make; if it exists, it must be empty."
         ),
     ] = None,
-    to: Annotated[str, typer.Option(help="huggingface, ctranslate2 or onnx.")] = "huggingface",
+    to: Annotated[
+        str, typer.Option(help="huggingface, ctranslate2, onnx or marian.")
+    ] = "huggingface",
     quantization: Annotated[
-        str | None, typer.Option(help="For ctranslate2: int8, float16 and others.")
+        str | None,
+        typer.Option(help="For ctranslate2: int8, float16 and others; for marian: int8."),
     ] = None,
     sample: Annotated[
         list[Path] | None, typer.Option(metavar="FILE", help="More sentences to compare on.")
@@ -251,16 +254,16 @@ def export(
     """
     from dragoman.interop.export import PACKAGES, check_exportable, require_packages
 
-    if quantization is not None and to != "ctranslate2":
+    if quantization is not None and to not in ("ctranslate2", "marian"):
         raise ConfigError(
-            f"--quantization works only with --to ctranslate2, not {to}; leave it out"
+            f"--quantization works only with --to ctranslate2 or marian, not {to}; leave it out"
         )
     if directory is None:
         from dragoman.config import Config, load_preset
 
         path = Path(model)
         config = Config.load(path / "config.toml") if path.is_dir() else load_preset(model)
-        check_exportable(config, to)
+        check_exportable(config, to, quantization)
         print_result(f"{model} can be exported to {to}")
         return
     from dragoman.interop.export import export as export_model
@@ -268,7 +271,7 @@ def export(
 
     loaded = load_model(Path(model))
     loaded.require_whole_weights("exporting")
-    check_exportable(loaded.config, to)
+    check_exportable(loaded.config, to, quantization)
     require_packages(*PACKAGES[to])
     options = {"quantization": quantization} if quantization is not None else {}
     texts = list(read_lines(sample)) if sample else []

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from dragoman.interop.parity import Parity
     from dragoman.model_directory import LoadedModel
 
-Runtime: TypeAlias = Literal["huggingface", "ctranslate2", "onnx"]
+Runtime: TypeAlias = Literal["huggingface", "ctranslate2", "onnx", "marian"]
 RUNTIMES: Final[tuple[Runtime, ...]] = get_args(Runtime)
 """The runtimes that a model can be exported to; each is a module of this package."""
 
@@ -29,8 +29,12 @@ PACKAGES: Final = {
     "huggingface": ("transformers",),
     "ctranslate2": ("ctranslate2",),
     "onnx": ("onnx", "onnxscript", "onnxruntime"),
+    "marian": ("pymarian",),
 }
 """The packages that each runtime needs."""
+
+_EXTRAS: Final = {"pymarian": "marian"}
+"""The extras that bring packages; all others are in `export`."""
 
 
 def export(
@@ -43,7 +47,7 @@ def export(
     from dragoman.interop.parity import Reference, sample_texts
 
     loaded.require_whole_weights("exporting")
-    check_exportable(loaded.config, to)
+    check_exportable(loaded.config, to, options.get("quantization"))
     require_packages(*PACKAGES[to])
     runtime = import_module(f"dragoman.interop.{to}")
     write: Callable[..., None] = runtime.write
@@ -54,30 +58,37 @@ def export(
         return check(temporary, reference, **options)
 
 
-def check_exportable(config: Config, to: str) -> None:
+def check_exportable(config: Config, to: str, quantization: str | None = None) -> None:
     """Raise ConfigError, naming the setting, if a runtime cannot run such a model."""
     runtime = next((runtime for runtime in RUNTIMES if runtime == to), None)
     if runtime is None:
         raise ConfigError(f"--to {to}: there is no such runtime; choose {', '.join(RUNTIMES)}")
-    found = find_obstacle(config, runtime)
+    found = find_obstacle(config, runtime, quantization)
     if found is None:
         return
     others = [other for other in RUNTIMES if find_obstacle(config, other) is None]
+    if runtime in others:
+        raise ConfigError(
+            f"{found} cannot be exported to {to} in {quantization}: it has such a model in float32 "
+            "alone"
+        )
     advice = f"try --to {others[0]}" if others else "no other runtime has it either"
     raise ConfigError(f"{found} cannot be exported to {to}: it has no such model; {advice}")
 
 
-def find_obstacle(config: Config, to: Runtime) -> str | None:
+def find_obstacle(config: Config, to: Runtime, quantization: str | None = None) -> str | None:
     """Return the first setting that a runtime does not support, as `key = value`, or None."""
     if config.data.task != "translation":
         return f"data.task = {config.data.task}"
-    return unsupported(config.model, to)
+    in_int8 = to == "marian" and quantization == "int8"
+    return unsupported(config.model, "marian int8" if in_int8 else to)
 
 
 def require_packages(*packages: str) -> None:
     """Raise ConfigError if one of these packages is not installed."""
     for name in packages:
         if find_spec(name) is None:
+            extra = _EXTRAS.get(name, "export")
             raise ConfigError(
-                f'{name} is not installed; install it with: pip install "dragoman[export]"'
+                f'{name} is not installed; install it with: pip install "dragoman[{extra}]"'
             )

@@ -20,6 +20,8 @@ Implementation: TypeAlias = Literal[
     "huggingface",
     "ctranslate2",
     "onnx",
+    "marian",
+    "marian int8",
     "fast training",
     "attention kernel",
     "self-attention kernel",
@@ -63,6 +65,7 @@ _PLAIN_ATTENTION: Rules = {
     "d_k": lambda m: m.heads * m.d_k == m.d_model,
     "d_v": lambda m: m.heads * m.d_v == m.d_model,
 }
+_MARIAN: Rules = {**_EXPORT, **_PLAIN_ATTENTION, **_PLAIN_ACTIVATION}
 _ATTENTION_KERNEL: Rules = {
     "attention_bias": lambda m: not m.attention_bias,
     "d_k": lambda m: _is_tile_width(m.d_k),
@@ -84,6 +87,16 @@ _RULES: Final[dict[Implementation, Rules]] = {
     },
     "ctranslate2": {**_EXPORT, **_PLAIN_ATTENTION},
     "onnx": _EXPORT,
+    "marian": _MARIAN,
+    # The type of Marian's models that has int8 computes sinusoids, and pre-norm only in training.
+    "marian int8": {
+        **_MARIAN,
+        **_LAYER_NORM,
+        "norm": lambda m: m.norm == "post",
+        "positions": lambda m: m.positions == "sinusoidal",
+        "d_model": lambda m: m.d_model % 64 == 0,  # a register of AVX-512
+        "d_ff": lambda m: m.d_ff % 64 == 0,
+    },
     # A gate decides by what it reads, and a recorded step must not.
     "fast training": {**_TRANSFORMER, **_NO_EXPERTS, **_ANY_POSITIONS},
     "attention kernel": _ATTENTION_KERNEL,

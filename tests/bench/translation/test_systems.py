@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
+import numpy as np
 import pytest
 
 from dragoman.bench import sample_evenly
@@ -15,8 +19,11 @@ from dragoman.bench.translation.systems import (
     parse_systems,
     size_on_disk,
     with_shortlists,
+    write_lexical_shortlist,
 )
 from dragoman.errors import ConfigError
+from dragoman.inference.cpu.shortlist import Shortlist
+from dragoman.text.special_tokens import EOS
 
 
 def test_a_percentile_is_one_of_the_values() -> None:
@@ -79,8 +86,8 @@ def test_systems_are_chosen_by_name_and_once() -> None:
     assert parse_systems("") == []
     names = [one.name for one in parse_systems("huggingface, ctranslate2,huggingface")]
     assert names == ["Hugging Face float32", "CTranslate2 int8"]
-    with pytest.raises(ConfigError, match=r"--against marian: there is no such .* ctranslate2, "):
-        parse_systems("ctranslate2,marian")
+    with pytest.raises(ConfigError, match=r"--against fairseq: there is no such .* ctranslate2, "):
+        parse_systems("ctranslate2,fairseq")
 
 
 def test_ctranslate2_may_divide_the_cores_and_batch_as_it_likes() -> None:
@@ -96,6 +103,36 @@ def test_ctranslate2_may_divide_the_cores_and_batch_as_it_likes() -> None:
     assert (alone["inter_threads"], alone["intra_threads"]) == (1, 2)
 
 
+def test_marian_has_a_batch_for_each_thread() -> None:
+    marian = OTHER_SYSTEMS["marian"]
+    [group] = marian.candidates(2, 128)
+    assert [one["batch"] for one in group] == [8, 16, 32, 64]
+    [group] = marian.candidates(2, 20)
+    assert [one["batch"] for one in group] == [8, 16], "two batches of ten"
+    assert marian.default_settings(3)["cpu_threads"] == 3
+    assert marian.single_settings(3) == {"cpu_threads": 1, "batch": 1, "batch_type": "examples"}
+
+
+def test_a_shortlist_is_written_as_a_lexicon(tmp_path: Path) -> None:
+    pieces = ["<pad>", "<s>", "</s>", "<unk>", "a", "b", "c", "d"]
+    common, none = np.array([EOS, 5], np.int32), np.zeros(0, np.int32)
+    starts = np.array([0, 0, 0, 0, 0, 2, 2, 3, 3], np.int32)
+    lists = Shortlist(7, common, none, starts, np.array([6, 7, 4], np.int32))
+    write_lexical_shortlist(tmp_path, lists, pieces)
+    lines = (tmp_path / "shortlist.txt").read_text(encoding="utf-8").splitlines()
+    assert lines == [
+        "</s> </s> 1",
+        "b </s> 1",
+        "c a 1",
+        "d a 1",
+        "a a 1",
+        "b b 1",
+        "a c 1",
+        "c c 1",
+    ], "what all may use, then each list and the piece itself, if it can be an output"
+    assert json.loads((tmp_path / "shortlist.json").read_text()) == [4, 3, 0]
+
+
 @pytest.mark.parametrize(("sentences", "sizes"), [(16, [16]), (17, [16, 32]), (64, [16, 32, 64])])
 def test_batches_that_hold_all_sentences_are_tried_once(sentences: int, sizes: list[int]) -> None:
     [group] = OTHER_SYSTEMS["huggingface"].candidates(2, sentences)
@@ -106,6 +143,9 @@ def test_settings_are_described() -> None:
     settings = {"inter_threads": 2, "intra_threads": 1, "batch": 2048, "batch_type": "tokens"}
     assert (
         describe_settings(settings) == "inter_threads 2, intra_threads 1, batches of 2,048 tokens"
+    )
+    assert describe_settings({"cpu_threads": 2, "batch": 8}) == (
+        "cpu-threads 2, batches of 8 sentences"
     )
     assert describe_settings({"batch": 16}) == "batches of 16 sentences"
     assert describe_settings({}) == ""
@@ -127,7 +167,8 @@ def test_weights_of_the_other_precision_do_not_count(
 
 
 def test_what_is_in_int8_runs_with_a_shortlist_too() -> None:
-    systems = [*DRAGOMAN_SYSTEMS, OTHER_SYSTEMS["ctranslate2"], OTHER_SYSTEMS["huggingface"]]
+    others = ("ctranslate2", "huggingface", "marian")
+    systems = [*DRAGOMAN_SYSTEMS, *(OTHER_SYSTEMS[name] for name in others)]
     assert [(one.name, one.shortlist) for one in with_shortlists(systems)] == [
         ("dragoman int8", False),
         ("dragoman int8, shortlist", True),
@@ -135,4 +176,6 @@ def test_what_is_in_int8_runs_with_a_shortlist_too() -> None:
         ("CTranslate2 int8", False),
         ("CTranslate2 int8, shortlist", True),
         ("Hugging Face float32", False),
+        ("Marian int8", False),
+        ("Marian int8, shortlist", True),
     ]

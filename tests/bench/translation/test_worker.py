@@ -6,17 +6,23 @@ import io
 import json
 import shutil
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from dragoman.bench.translation.systems import OTHER_SYSTEMS, write_vocabulary_map
+from dragoman.bench.translation.systems import (
+    OTHER_SYSTEMS,
+    write_lexical_shortlist,
+    write_vocabulary_map,
+)
 from dragoman.bench.translation.worker import handle_requests, peak_memory, reset_peak_memory
 from dragoman.bench.translation.worker_client import Worker, WorkerError
 from dragoman.inference import load
 from dragoman.inference.cpu import why_no_cpu_engine
 from dragoman.interop.export import PACKAGES, export
+from dragoman.interop.sentencepiece_model import all_pieces
 from dragoman.model_directory import LoadedModel, load_model
 
 from ...conftest import reversals
@@ -112,7 +118,24 @@ def test_ctranslate2_is_spared_pytorch(worker: Worker, loaded: LoadedModel, tmp_
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["dragoman", "ctranslate2"])
+def test_marian_translates_as_ours(worker: Worker, loaded: LoadedModel, tmp_path: Path) -> None:
+    if find_spec("pymarian") is None:
+        pytest.skip("pymarian is not installed: dragoman[marian]")
+    path = tmp_path / "a folder"  # options are separated by spaces
+    export(loaded, path, "marian")
+    alone = OTHER_SYSTEMS["marian"].single_settings(1)
+    start(worker, "marian", path, model=str(loaded.path), settings=alone)
+    theirs = worker.translate(TEXTS, 1)["texts"]
+    for found, expected in zip(theirs, ours(loaded, max_extra=8), strict=True):
+        assert found.startswith(expected) or expected.startswith(found)
+        assert found
+    worker.apply_settings(alone | {"cpu_threads": 2})
+    assert worker.translate(TEXTS, 1)["texts"] == theirs, "in the order of the texts"
+    assert len(worker.translate_one_by_one(TEXTS[:2], 4)["seconds"]) == 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["dragoman", "ctranslate2", "marian"])
 def test_a_shortlist_is_kept_to(
     name: str, worker: Worker, loaded: LoadedModel, tmp_path: Path
 ) -> None:
@@ -125,6 +148,12 @@ def test_a_shortlist_is_kept_to(
         export(loaded, tmp_path / "there", "ctranslate2", quantization="int8")
         path, settings = tmp_path / "there", OTHER_SYSTEMS["ctranslate2"].default_settings(1)
         write_vocabulary_map(path, few)
+    elif name == "marian":
+        if find_spec("pymarian") is None:
+            pytest.skip("pymarian is not installed: dragoman[marian]")
+        export(loaded, tmp_path / "there", "marian")
+        path, settings = tmp_path / "there", OTHER_SYSTEMS["marian"].single_settings(1)
+        write_lexical_shortlist(path, few, all_pieces(loaded.tokenizer))
     elif why_no_cpu_engine(loaded.config.model):
         pytest.skip("the kernel of the int8 engine is not compiled")
     found = {}

@@ -14,13 +14,18 @@ from pathlib import Path
 from dragoman import __version__
 from dragoman.bench import sample_evenly
 from dragoman.bench.translation.benchmark import Measurement
-from dragoman.bench.translation.systems import System, write_vocabulary_map
+from dragoman.bench.translation.systems import (
+    System,
+    write_lexical_shortlist,
+    write_vocabulary_map,
+)
 from dragoman.data.readers.parallel import open_text
 from dragoman.errors import DataError
 from dragoman.evaluation.metrics import bleu
 from dragoman.inference.cpu import why_no_cpu_engine
 from dragoman.inference.cpu.shortlist import SHORTLIST_FILE, read_shortlist
 from dragoman.interop.export import PACKAGES, export
+from dragoman.interop.sentencepiece_model import all_pieces
 from dragoman.messages import counted
 from dragoman.model_directory import INT8_FILE, LoadedModel, load_model, write_int8_file
 from dragoman.system.atomic_files import atomic_directory, atomic_write
@@ -107,12 +112,16 @@ def convert_models(
 
 def _converter(loaded: LoadedModel, system: System) -> Callable[[Path], str] | None:
     """Return a function that converts the model for a system, or None if nothing is to convert."""
-    options = {"quantization": system.precision} if system.export == "ctranslate2" else {}
+    rounds = system.export in ("ctranslate2", "marian")
+    options = {"quantization": system.precision} if rounds else {}
 
     def export_model(directory: Path) -> str:
         assert system.export is not None
         done = export(loaded, directory, system.export, **options)
-        if system.shortlist:
+        if system.shortlist and system.export == "marian":
+            pieces = all_pieces(loaded.tokenizer)
+            write_lexical_shortlist(directory, read_shortlist(loaded), pieces)
+        elif system.shortlist:
             write_vocabulary_map(directory, read_shortlist(loaded))
         return f"; {done}"
 

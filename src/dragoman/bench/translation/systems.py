@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias
 from dragoman.errors import ConfigError
 from dragoman.inference.cpu.shortlist import SHORTLIST_FILE, Shortlist
 from dragoman.system.atomic_files import atomic_write
-from dragoman.text.special_tokens import FIRST_PIECE
+from dragoman.text.special_tokens import EOS, FIRST_PIECE
 
 Settings: TypeAlias = dict[str, Any]
 """The threads and batches of a system, as its worker takes them."""
@@ -78,6 +78,24 @@ def _ctranslate2(precision: str) -> System:
     )
 
 
+_MARIAN = System(
+    name="Marian int8",
+    worker="marian",
+    precision="int8",
+    export="marian",
+    default_settings=lambda threads: {"cpu_threads": threads} | _batch(32, "examples"),
+    candidates=lambda threads, sentences: (
+        tuple(
+            _batch(size, "examples")
+            for size in _useful_sizes((8, 16, 32, 64), -(-sentences // threads))
+        ),
+    ),
+    tuning_sentences=128,  # a batch of the largest for each of two threads
+    # Marian's threads take sentences: one sentence has one.
+    single_settings=lambda threads: {"cpu_threads": 1} | _batch(1, "examples"),
+)
+
+
 def _all_threads(threads: int) -> Settings:
     """Return settings that put all threads on one sentence."""
     return {"inter_threads": 1, "intra_threads": threads}
@@ -116,6 +134,7 @@ OTHER_SYSTEMS: Final = {
         tuning_sentences=64,
         single_settings=lambda threads: {"batch": 1},
     ),
+    "marian": _MARIAN,
 }
 """The other systems by the names that --against takes."""
 
@@ -157,6 +176,8 @@ def describe_settings(settings: Settings) -> str:
         parts.append(
             f"inter_threads {settings['inter_threads']}, intra_threads {settings['intra_threads']}"
         )
+    if "cpu_threads" in settings:
+        parts.append(f"cpu-threads {settings['cpu_threads']}")
     if "batch" in settings:
         kind = "sentences" if settings.get("batch_type") != "tokens" else "tokens"
         parts.append(f"batches of {settings['batch']:,} {kind}")
@@ -192,6 +213,32 @@ def write_vocabulary_map(directory: Path, shortlist: Shortlist) -> None:
         may = " ".join(targets[i] for i in (*shortlist.targets[begin:end], *own))
         lines.append(f"{sources[source]}\t{may}")
     atomic_write(directory / "vmap.txt", "\n".join(lines) + "\n")
+
+
+LEXICAL_SHORTLIST: Final = ("shortlist.txt", "shortlist.json")
+"""The files of a model exported to Marian that have its shortlist, and how much of it is used."""
+
+
+def write_lexical_shortlist(directory: Path, shortlist: Shortlist, pieces: Sequence[str]) -> None:
+    """Write our shortlist for a model that was exported to Marian, as a lexicon.
+
+    What all sources may use is listed as translations of the end that every source has.
+    """
+    lists = {pieces[EOS]: shortlist.common.tolist()}
+    for source, (begin, end) in enumerate(
+        zip(shortlist.starts[:-1], shortlist.starts[1:], strict=True)
+    ):
+        if source >= FIRST_PIECE:
+            own = [source] if source < shortlist.outputs else []
+            lists[pieces[source]] = [*shortlist.targets[begin:end].tolist(), *own]
+    lines = (
+        f"{pieces[target]} {source} 1\n" for source, listed in lists.items() for target in listed
+    )
+    text, options = LEXICAL_SHORTLIST
+    atomic_write(directory / text, "".join(lines))
+    # Of the first pieces of the vocabulary no more than the marks; of each list all.
+    best = max(len(listed) for listed in lists.values())
+    atomic_write(directory / options, json.dumps([FIRST_PIECE, best, 0]) + "\n")
 
 
 def _read_vocabulary(directory: Path, side: str) -> list[str]:
