@@ -65,6 +65,7 @@ def test_nothing_and_mere_punctuation_are_no_translation_of_words(source: str, t
         ("Nein" + "!" * 20, "no no no no no no no no no no" + "!" * 20),
         ("Hotelverwa1tung", "Hotelververververwa1"),
         ("beglückwiinschte e sich", "the reasoning e e e e"),
+        ("wow wow wow", "Wowowowowow" + "wow" + "wo" * 20),
         ("8 6 25 64", "8 6 6 6 6 6 6 6 6 6 6 64"),
     ],
 )

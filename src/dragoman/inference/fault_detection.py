@@ -136,11 +136,22 @@ def _find_loop(source: str, text: str) -> Fault | None:
             if place is not None:
                 return Fault("looping", "the same words again and again", matches[place].start())
     for match in matches:
-        if len(match[0]) >= LONG_WORD and (inside := _INSIDE_WORD.search(match[0])) is not None:
-            times, least = len(inside[0]) / len(inside[1]), 3.0 if len(inside[1]) > 1 else 5.0
+        if (inside := _longest_inside(match[0])) is not None:
+            times, least = _times_inside(inside), 3.0 if len(inside[1]) > 1 else 5.0
             if times > max(least, 2 + 1.5 * _times_in_source(source, letters=True)):
                 return Fault("looping", f"{_shorten(inside[1])} × {times:.0f}")
     return None
+
+
+def _longest_inside(word: str) -> re.Match[str] | None:
+    """Return where in a long word the same letters come most often in a row, if they do."""
+    if len(word) < LONG_WORD:
+        return None
+    return max(_INSIDE_WORD.finditer(word), key=_times_inside, default=None)
+
+
+def _times_inside(row: re.Match[str]) -> float:
+    return len(row[0]) / len(row[1])
 
 
 def _shorten(text: str) -> str:
@@ -202,7 +213,7 @@ def _is_loop(tokens: Sequence[str], found: Repetition, source: str) -> bool:
 def _times_in_source(source: str, *, letters: bool) -> float:
     """Return how often a source says something in a row; without `letters`, any marks too."""
     pattern = _LETTERS_INSIDE if letters else _INSIDE_TEXT
-    inside = [len(row[0]) / len(row[1]) for row in pattern.finditer(_lower(source))]
+    inside = [_times_inside(row) for row in pattern.finditer(_lower(source))]
     rows = find_repetitions(split_tokens(source))
     words = [row.times for row in rows if row.has_letters or not letters]
     return max([1.0, *inside, *words])
@@ -514,7 +525,7 @@ def _surplus(text: str, source: str) -> tuple[int, int] | None:
         last = found.end if found.end >= len(matches) - 1 else last
         return matches[keep - 1].end(), matches[last - 1].end()
     for match in matches:
-        if len(match[0]) >= LONG_WORD and (inside := _INSIDE_WORD.search(match[0])) is not None:
+        if (inside := _longest_inside(match[0])) is not None:
             keep = len(inside[1]) * int(_times_in_source(source, letters=True))
             if keep < len(inside[0]):
                 start = match.start() + inside.start()
