@@ -164,6 +164,7 @@ _TABLES: Final[dict[str, dict[str, str]]] = {
             woher wohin womit wozu während wäre zu zudem zuerst zuletzt zum zumindest zur zusammen
             zwar zwei zweitens zwischen über überall
         """,
+        "casual_first": "ich wann warum wenn weshalb wieso wir",
         "unfinished": """
             dass dein dem den der des ein eine einem einen im ist mein oder und unser vom zum zur
         """,

@@ -69,6 +69,11 @@ _NUMBER: Final = re.compile(r"\d{1,3}(?:[-–/]\d{1,3})?")
 _DATE: Final = re.compile(r"\d{4}\. ?\d{1,2}\. ?\d{1,2}$")
 _SHORT_NUMBER_NEXT: Final = re.compile(r"\d{1,2}\.(?!\d)")
 _NO_VOWELS: Final = re.compile(r"[bcdfghj-np-tv-xzß]{2,5}", re.IGNORECASE)
+_BEFORE_KEY: Final = re.compile(
+    r"(?:^|\s)-{1,2}$"
+    r"|(?:\b(?:ctrl|control|strg|alt|altgr|cmd|command|shift|umschalt|win|fn)|[⌘⌥⇧])\s?[+-]\s?$",
+    re.IGNORECASE,
+)
 _ELIDED: Final = re.compile(r"[^\W\d_]{1,2}['’](?=\w)")
 _UNITS: Final = frozenset(
     ("kg", "km", "cm", "mm", "ml", "kwh", "mhz", "ghz", "kb", "mb", "gb", "tb")
@@ -326,6 +331,8 @@ class _Paragraph:
         if whole != word and len(whole) > 1:
             return "maybe"  # J. R. R., U.N.
         part = re.split(r"[-–/.]", word)[-1]
+        if len(part) == 1 and self._is_key_or_switch(at - len(part)):
+            return ""
         if len(part) == 1 and part.isalpha() and (len(word) == 1 or "." in word):
             return "" if self._word_before_is(at - len(word), words.lettered) else "maybe"
         if any(word.endswith(ending) for ending in words.endings):
@@ -339,6 +346,10 @@ class _Paragraph:
         ):
             return "maybe"
         return ""
+
+    def _is_key_or_switch(self, at: int) -> bool:
+        """Return whether the letter at `at` is that of a key, "Ctrl + U", or a switch, "-t"."""
+        return bool(_BEFORE_KEY.search(self._text[max(self._start, at - 15) : at]))
 
     def _is_ordinal(self, at: int, following: str) -> bool:
         """Return whether the number at `at` with its point is an ordinal, as in German."""
