@@ -49,6 +49,14 @@
 #undef NAME
 
 #if defined(__x86_64__)
+#define NAME(x) x##_sse2
+#define SSE2
+#define EVEN_AND_ODD
+#include "kernel.h"
+#undef EVEN_AND_ODD
+#undef SSE2
+#undef NAME
+
 BEGIN_TARGET("avx2,fma")
 #define NAME(x) x##_avx2
 #define VECTOR_BITS 256
@@ -101,6 +109,14 @@ END_TARGET
 #endif
 
 #if defined(__aarch64__)
+#define NAME(x) x##_neon
+#define NEON
+#define EVEN_AND_ODD
+#include "kernel.h"
+#undef EVEN_AND_ODD
+#undef NEON
+#undef NAME
+
 #ifdef __clang__
 BEGIN_TARGET("dotprod")
 #else
@@ -143,6 +159,8 @@ END_TARGET
 static int has_plain(void) { return 1; }
 
 #if defined(__x86_64__)
+static int has_sse2(void) { return 1; } /* every one of them */
+
 enum { EAX, EBX, ECX, EDX };
 
 /* whether CPUID sets all `bits` of a register; their numbers are those of Intel's manual */
@@ -192,6 +210,8 @@ static int has_amx(void) {
 #endif
 
 #if defined(__aarch64__)
+static int has_neon(void) { return 1; } /* every one of them */
+
 #if defined(__APPLE__)
 static int has_neon_dotprod(void) { return 1; } /* every Mac with such a processor has it */
 static int has_neon_i8mm(void) {
@@ -227,9 +247,9 @@ static int has_wasm_simd128(void) { return 1; } /* or the module would not have 
 #define SETS_WITH_AMX(X)
 #endif
 #if defined(__x86_64__)
-#define INSTRUCTION_SETS(X) X(plain) X(avx2) X(avx512) SETS_WITH_AVX_VNNI(X) X(avx512_vnni) SETS_WITH_AMX(X)
+#define INSTRUCTION_SETS(X) X(plain) X(sse2) X(avx2) X(avx512) SETS_WITH_AVX_VNNI(X) X(avx512_vnni) SETS_WITH_AMX(X)
 #elif defined(__aarch64__)
-#define INSTRUCTION_SETS(X) X(plain) X(neon_dotprod) X(neon_i8mm)
+#define INSTRUCTION_SETS(X) X(plain) X(neon) X(neon_dotprod) X(neon_i8mm)
 #elif defined(__wasm_simd128__)
 #define INSTRUCTION_SETS(X) X(plain) X(wasm_simd128)
 #else

@@ -24,16 +24,20 @@ from dragoman.text.special_tokens import EOS, FIRST_PIECE
 
 DESCRIPTIONS: Final = {
     "plain": "any machine",
+    "sse2": "SSE2",
     "avx2": "AVX2",
     "avx512": "AVX-512",
     "avx_vnni": "AVX-VNNI",
     "avx512_vnni": "AVX-512 with VNNI",
     "amx": "AMX",
+    "neon": "NEON",
     "neon_dotprod": "NEON with dot products",
     "neon_i8mm": "NEON with int8 matrices",
     "wasm_simd128": "WebAssembly with SIMD",
 }
 """The instruction sets that kernel.c may be compiled for, as people call them."""
+SLOW: Final = ("plain", "sse2", "neon")
+"""All machines have these, and most have a faster one."""
 LIBRARY: Final = {"darwin": "_kernel.dylib", "win32": "_kernel.dll"}.get(sys.platform, "_kernel.so")
 """The library stands beside this file; setup.py gives it the same name."""
 FORCED_ISA: Final = "DRAGOMAN_ISA"
@@ -215,17 +219,19 @@ def used_instruction_set() -> str:
     return DESCRIPTIONS[_name_of(library, library.dragoman_used_instruction_set())]
 
 
-def why_plain() -> str:
-    """Return why the kernel uses no special instructions; an empty string if it does."""
+def why_slow() -> str:
+    """Return why the kernel uses a slow instruction set; an empty string if it does not."""
     library = load_kernel()
-    if library.dragoman_used_instruction_set() > 0:
+    used = _name_of(library, library.dragoman_used_instruction_set())
+    if used not in SLOW:
         return ""
     if os.environ.get(FORCED_ISA):
-        return f"{FORCED_ISA}=plain says so"
-    special: list[str] = []
-    while (name := _name_of(library, len(special) + 1)) is not None:
-        special.append(DESCRIPTIONS[name])
-    return f"this processor has none of {', '.join(special)}" if special else ""
+        return f"{FORCED_ISA}={used} says so"
+    names: list[str] = []
+    while (name := _name_of(library, len(names))) is not None:
+        names.append(name)
+    faster = [DESCRIPTIONS[name] for name in names if name not in SLOW]
+    return f"this processor has none of {', '.join(faster)}" if faster else ""
 
 
 def _name_of(library: Any, number: int) -> Any:
