@@ -6,6 +6,7 @@ compiles for other platforms that way.
 """
 
 import os
+import platform
 import shlex
 from pathlib import Path
 
@@ -36,9 +37,9 @@ class BuildKernel(build_ext):
     def get_ext_filename(self, name: str) -> str:
         """Return the library's path; kernel_library.py looks for the same name."""
         wheel = self.distribution.get_command_obj("bdist_wheel", create=False)
-        platform = (wheel and wheel.plat_name) or self.plat_name
+        target = (wheel and wheel.plat_name) or self.plat_name
         kinds = {"macosx": ".dylib", "win": ".dll"}
-        suffix = next((kinds[kind] for kind in kinds if platform.startswith(kind)), ".so")
+        suffix = next((kinds[kind] for kind in kinds if target.startswith(kind)), ".so")
         return str(Path(*name.split("."))) + suffix
 
 
@@ -47,7 +48,9 @@ class TagWheel(bdist_wheel):
 
     def get_tag(self) -> tuple[str, str, str]:
         """Return what the wheel's name says of Python, its binary interface, and the platform."""
-        return "py3", "none", super().get_tag()[2]
+        # On macOS Python may be for two processors; the kernel is for this one.
+        target = super().get_tag()[2]
+        return "py3", "none", target.replace("universal2", platform.machine())
 
 
 setup(
