@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 # The tests start hundreds of processes; without bytecode each compiles everything it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo quick test thorough drill release-check model-packages format clean
+.PHONY: demo quick test thorough drill release-check wheels model-packages format clean
 
 demo: $(VENV)/installed
 	$(BIN)/dragoman demo
@@ -41,6 +41,13 @@ drill: $(VENV)/installed
 # README's commands with it. Minutes.
 release-check: $(VENV)/installed
 	$(BIN)/python tests/release_check.py
+
+# Wheels for Linux, macOS and Windows, each looked into and run where this machine can: docs/install.md.
+# The first time takes minutes.
+wheels: $(VENV)/installed
+	$(BIN)/python -m pip install --quiet --editable ".[wheels]"
+	$(BIN)/python build_wheels.py dist
+	WHEELS=dist $(BIN)/pytest -m thorough tests/wheels
 
 # A wheel of each model in models/, for pip and `dragoman get`: docs/models.md.
 model-packages: $(VENV)/installed

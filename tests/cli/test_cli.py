@@ -22,6 +22,7 @@ from dragoman.models.weights import read_tensors
 from dragoman.training.checkpoints.checkpoint import Checkpoint, list_checkpoints
 
 from ..conftest import TINY, Result, reversals, write_pairs
+from ..kernel import needs_kernel
 
 Command = Callable[..., Result]
 
@@ -50,6 +51,31 @@ def preset(tiny: Config, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 def good(result: Result) -> str:
     assert result.status == 0, result.err
     return result.out
+
+
+# --- the installation ---
+
+
+@needs_kernel
+def test_info_without_a_path_describes_the_installation(command: Command) -> None:
+    facts = json.loads(good(command("info", "--json")))
+    assert facts["dragoman"] == dragoman.__version__
+    assert facts["pytorch"] == torch.__version__
+    assert facts["on this CPU"].startswith("the CPU engine computes in int8, with instructions for")
+
+
+@needs_kernel
+def test_an_instruction_set_that_the_machine_lacks_is_refused_in_a_line() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "dragoman", "info"],
+        env=os.environ | {"DRAGOMAN_ISA": "abacus"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert re.fullmatch(r"dragoman: DRAGOMAN_ISA=abacus: .* it has plain.*\n", done.stderr)
 
 
 # --- languages ---

@@ -24,7 +24,7 @@ from ..kernel import needs_kernel
 
 ADVICE = (
     "so PyTorch computes on the CPU, about 7 times slower; install a C compiler and run: "
-    "pip install --force-reinstall --no-deps dragoman"
+    "pip install --force-reinstall --no-deps --no-cache-dir dragoman"
 )
 MISSING = f"the compiled kernel is missing, {ADVICE}"
 LIBRARY = kernel_library._find_library()

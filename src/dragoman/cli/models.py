@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import platform
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dragoman import __version__
 from dragoman.cli.console import (
     format_value,
     print_message,
@@ -30,12 +33,13 @@ if TYPE_CHECKING:
 
 def info(
     path: Annotated[
-        Path, typer.Argument(help="The directory of a model, a run or a prepared corpus.")
-    ],
+        Path | None,
+        typer.Argument(help="The directory of a model, a run or a prepared corpus."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Describe a model, a run or a prepared corpus."""
-    facts = _describe(path)
+    """Describe a model, a run or a prepared corpus, or else this installation."""
+    facts = _describe_installation() if path is None else _describe(path)
     lines = (f"{key.replace('_', ' ')}: {format_value(value)}" for key, value in facts.items())
     print_result(facts if as_json else "\n".join(lines))
 
@@ -47,6 +51,24 @@ def _describe(path: Path) -> dict[str, Any]:
     if (path / "report.json").exists():
         return _describe_corpus(path)
     return _describe_model(path)
+
+
+def _describe_installation() -> dict[str, Any]:
+    from dragoman.inference.loading import describe_cpu_path
+
+    return {
+        "dragoman": __version__,
+        "python": platform.python_version(),
+        "pytorch": _version_of("torch"),
+        "on this CPU": describe_cpu_path(),
+    }
+
+
+def _version_of(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return "not installed"
 
 
 def _describe_model(path: Path) -> dict[str, Any]:

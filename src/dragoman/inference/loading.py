@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 from dragoman.config import Config, ModelConfig
 from dragoman.errors import ConfigError, DragomanError, ModelError
 from dragoman.inference.cpu import CpuEngine, open_cpu_engine, why_no_cpu_engine
-from dragoman.inference.cpu.kernel_library import used_instruction_set, why_no_kernel
+from dragoman.inference.cpu.kernel_library import used_instruction_set, why_no_kernel, why_slow
 from dragoman.inference.cpu.shortlist import read_shortlist
 from dragoman.inference.engine import DEFAULT_WINDOW, Engine
 from dragoman.model_directory import LoadedModel, load_model, open_model
@@ -96,15 +96,16 @@ def describe_cpu_path(config: ModelConfig | None = None) -> str:
     if reason := why_no_kernel():
         return (
             f"{reason}, so PyTorch computes on the CPU, about 7 times slower; install a C compiler "
-            "and run: pip install --force-reinstall --no-deps dragoman"
+            "and run: pip install --force-reinstall --no-deps --no-cache-dir dragoman"
         )
     if config is not None and (setting := unsupported(config, "cpu engine")):
         return f"PyTorch computes in float32, because the CPU engine does not support {setting}"
     threads = available_cores()
-    return (
+    line = (
         f"the CPU engine computes in int8, with instructions for {used_instruction_set()}, "
         f"in {threads} thread{'s' if threads > 1 else ''}"
     )
+    return f"{line}; slow, because {reason}" if (reason := why_slow()) else line
 
 
 @cache

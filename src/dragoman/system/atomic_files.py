@@ -42,7 +42,7 @@ def atomic_write(path: Path, content: bytes | str) -> None:
         temporary = Path(name)
         try:
             with os.fdopen(handle, "wb") as file:
-                os.fchmod(file.fileno(), 0o666 & ~_umask())
+                temporary.chmod(0o666 & ~_umask())
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
@@ -128,9 +128,10 @@ def sync_directory(path: Path) -> None:
 
 
 def _sync_tree(directory: Path) -> None:
+    mode = "r+b" if os.name == "nt" else "rb"  # Windows brings to the disk what it may write
     for folder, _, names in os.walk(directory, topdown=False):
         for name in names:
-            with Path(folder, name).open("rb") as file:
+            with Path(folder, name).open(mode) as file:
                 os.fsync(file.fileno())
         sync_directory(Path(folder))
 

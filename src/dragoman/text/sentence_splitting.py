@@ -48,7 +48,7 @@ def _end_pattern(marks: str) -> re.Pattern[str]:
 _ENDS: Final = _end_pattern(_MARKS)
 _GREEK_ENDS: Final = _end_pattern(_MARKS + ";\u037e")
 _SPACE: Final = re.compile(r"\s+")
-_NEXT: Final = re.compile(rf"(?:<\w[^<>]{{0,100}}>|[{re.escape(_OPENING)}])*+\s?")
+_NEXT: Final = re.compile(rf"(?:<\w[^<>]{{0,100}}>|[{re.escape(_OPENING)}])*\s?")
 _WORD: Final = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 _EMOJI: Final = (
     "[\U0001f000-\U0001faff☀-⛿✅✊-✍✨❄❌❎❓-❗❣❤⭐⭕\ufe0f\u200d\U000e0020-\U000e007f]"

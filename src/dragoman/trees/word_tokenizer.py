@@ -40,9 +40,9 @@ _ADDRESSES: Final = rf"""
     # of a page or a paper, without the punctuation after it and with brackets in pairs only
     (?: (?:https?|ftp):// | www\.(?={_LETTER}) | (?:doi:)?10\.\d{{4,9}}/
       | (?<![\w.@-]) (?:[a-z\d-]{{1,63}}+\.){{1,8}} (?:com|edu|gov|info|net|org|uk)/ )
-    (?: [\w/=&\#%~@+-]++ | [.,:;!?'*$]++(?=[\w/=&\#%~@+-]) | \([^\s()]*+\) )++
+    (?: [\w/=&\#%~@+-]++ | [.,:;!?'*$]++(?=[\w/=&\#%~@+-]) | \([^\s()]*+\) )+
     # of a person; tried only where one can start, or many hyphens would take long
-  | (?<![\w.+-]) [\w.+-]++ @ [\w-]++ (?:\.[\w-]++)++
+  | (?<![\w.+-]) [\w.+-]++ @ [\w-]++ (?:\.[\w-]++)+
   | (?<![\w@\#]) [@\#] [^\W\d]\w*+
 """
 
@@ -50,7 +50,7 @@ _PICTURE: Final = r"[\u2190-\u2bff\U0001f000-\U0001faff]"
 _VARIED: Final = r"[\ufe0e\ufe0f\u20e3\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f]*+"
 _EMOJI: Final = rf"""
     [\U0001f1e6-\U0001f1ff]{{2}}
-  | {_PICTURE} {_VARIED} (?: \u200d {_PICTURE} {_VARIED} )*+
+  | {_PICTURE} {_VARIED} (?: \u200d {_PICTURE} {_VARIED} )*
   | (?<!\S) (?: [:;=] ['’]? -? [()DPO|/\\] | <3 ) (?!\S)
 """
 
@@ -75,9 +75,9 @@ _SHORT_FORMS: Final = rf"""
 """
 
 _PERIOD: Final = rf"\. (?! \. | {_LETTER} )"
-_LINE_GOES_ON: Final = r"""(?! (?: ["'”’»)\]}] | [^\S\n] )*+ (?: \n | \Z ) )"""
+_LINE_GOES_ON: Final = r"""(?! (?: ["'”’»)\]}] | [^\S\n] )* (?: \n | \Z ) )"""
 _ABBREVIATIONS: Final = rf"""
-    [^\W\d_]{{1,3}} (?:\.[^\W\d_]{{1,3}})++ {_PERIOD}
+    [^\W\d_]{{1,3}} (?:\.[^\W\d_]{{1,3}})+ {_PERIOD}
   | (?: al | [Aa]pprox | ca | [Cc]f | [Ee]tc | v | viz | vs
       | Mr | Mrs | Ms | Mx | Drs? | Prof | Mlle | Mme | Jr | Sr | Inc | Corp | Ltd | Bros
     ) {_PERIOD}
@@ -101,7 +101,7 @@ _NUMBERS: Final = rf"""
   | (?<![\d/]) \d{{1,2}} / \d{{1,2}} (?! {_LETTER} | / | ,\d )
   | (?<!{_LETTER}) (?<![.)\]]) \.\d++
     # of a section, at the start of its line
-  | (?<![^\n]) \d{{1,2}} (?:\.\d{{1,2}})*+ {_PERIOD} {_LINE_GOES_ON}
+  | (?<![^\n]) \d{{1,2}} (?:\.\d{{1,2}})* {_PERIOD} {_LINE_GOES_ON}
   | (?:US|NZ|HK|[AC])\$
   | °[CFK] {_NO_MORE}
 """
@@ -109,7 +109,7 @@ _NUMBERS: Final = rf"""
 # O'Brien, R&D, E13.5, 1,000; but 3,4 is a list
 _SIMPLE: Final = rf"""
     {_LETTER}++
-    (?: (?: \. | (?!{_CLITIC})['’‘] | & | (?<=\d),(?=\d{{3}}(?!\d)) ) {_LETTER}++ )*+
+    (?: (?: \. | (?!{_CLITIC})['’‘] | & | (?<=\d),(?=\d{{3}}(?!\d)) ) {_LETTER}++ )*
 """
 # Ca2+, C++, but Brca2+/+ is a genotype; Foo., is an abbreviation
 _ENDING: Final = r"(?: \+{1,2}+ (?![\w/]) | \. (?=\s*+[,;:]) )?"
@@ -121,12 +121,12 @@ _PREFIX: Final = rf"""
 """
 _APART: Final = rf"""
     (?: [Ee]{_HYPHEN}mails? | X{_HYPHEN}rays? ) {_NO_MORE}
-  | (?:{_PREFIX})?+ {_SIMPLE}
+  | (?:{_PREFIX})? {_SIMPLE}
     (?: {_HYPHEN} (?:fold|most|wise) {_NO_MORE}
       | - (?! [^\s—–] | \s++ (?:and|or|to) {_NO_MORE} )  # unfin- unfinished; one - and two-fold
       | {_ENDING} )
 """
-_COMPOUND: Final = rf"{_SIMPLE} (?: \.? (?:{_HYPHEN}|/) {_SIMPLE} )++ -?+ (?!-)"
+_COMPOUND: Final = rf"{_SIMPLE} (?: \.? (?:{_HYPHEN}|/) {_SIMPLE} )+ (?: -(?!-) )?"
 _WHOLE: Final = rf"{_SIMPLE} (?: -(?!-) | {_ENDING} )"
 
 _MARKS: Final = rf"""

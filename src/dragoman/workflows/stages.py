@@ -10,9 +10,10 @@ continues.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
+import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
@@ -239,6 +240,27 @@ def train_stage(
     return outcome.model, outcome
 
 
+if sys.platform == "win32":
+    import msvcrt
+
+    def _lock(file: IO[bytes], *, wait: bool) -> None:
+        """Lock an open file, or raise BlockingIOError."""
+        while True:
+            try:
+                return msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+            except OSError:
+                if not wait:
+                    raise BlockingIOError from None
+                time.sleep(0.1)
+
+else:
+    import fcntl
+
+    def _lock(file: IO[bytes], *, wait: bool) -> None:
+        """Lock an open file, or raise BlockingIOError."""
+        fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+
+
 @contextmanager
 def exclusive_lock(path: Path, *, wait: bool) -> Iterator[IO[bytes] | None]:
     """Hold a lock file inside the block; yield it, or None if another process holds it.
@@ -251,7 +273,7 @@ def exclusive_lock(path: Path, *, wait: bool) -> Iterator[IO[bytes] | None]:
         file = path.open("wb")
     with file:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            _lock(file, wait=wait)
         except BlockingIOError:
             yield None
         else:

@@ -18,13 +18,11 @@ static int random_number(int below) {
     return (int)((state >> 8) % (uint32_t)below);
 }
 
-static void *allocate(size_t bytes) { return aligned_alloc(64, (bytes + 63) & ~(size_t)63); }
-
 /* a matrix whose products are whole numbers: scales are 1, and there are no biases */
 static Linear make_matrix(int outputs, int inputs, int extreme) {
-    int8_t *w = allocate((size_t)outputs * inputs);
-    float *scale = allocate(sizeof(float) * outputs), *bias = allocate(sizeof(float) * outputs);
-    int32_t *offset = allocate(sizeof(int32_t) * outputs);
+    int8_t *w = allocate_aligned((size_t)outputs * inputs);
+    float *scale = allocate_aligned(sizeof(float) * outputs), *bias = allocate_aligned(sizeof(float) * outputs);
+    int32_t *offset = allocate_aligned(sizeof(int32_t) * outputs);
     for (int i = 0; i < outputs * inputs; i++)
         w[i] = (int8_t)(extreme ? (random_number(2) ? 127 : -128) : random_number(256) - 128);
     for (int n = 0; n < outputs; n++) {
@@ -36,7 +34,7 @@ static Linear make_matrix(int outputs, int inputs, int extreme) {
 }
 
 static void free_matrix(Linear *l) {
-    free((void *)l->weight), free((void *)l->scale), free((void *)l->offset), free((void *)l->bias);
+    free_aligned((void *)l->weight), free_aligned((void *)l->scale), free_aligned((void *)l->offset), free_aligned((void *)l->bias);
 }
 
 static int compare(const char *name, Product linear) {
@@ -47,8 +45,8 @@ static int compare(const char *name, Product linear) {
         const int K = round % 3 == 2 ? 64 * (1 + random_number(9)) : 4 * (1 + (round < 24 ? round : random_number(140)));
         const int N = 64 * (1 + round % 2), extreme = round % 4 == 3;
         Linear l = make_matrix(N, K, extreme);
-        float *x = allocate(sizeof(float) * MOST_ROWS * K), *y = allocate(sizeof(float) * MOST_ROWS * N);
-        float *expected = allocate(sizeof(float) * MOST_ROWS * N);
+        float *x = allocate_aligned(sizeof(float) * MOST_ROWS * K), *y = allocate_aligned(sizeof(float) * MOST_ROWS * N);
+        float *expected = allocate_aligned(sizeof(float) * MOST_ROWS * N);
         for (int r = 0; r < MOST_ROWS; r++) {
             const int positive = round % 2 && random_number(4), zeros = positive * random_number(10);
             for (int k = 0; k < K; k++) {
@@ -68,9 +66,9 @@ static int compare(const char *name, Product linear) {
             Scratch scratch = {0};
             linear(&scratch, &l, x, K, rows, y);
             for (int j = 0; j < rows * N; j++, compared++) wrong += y[j] != expected[j];
-            for (int j = 0; j < BUFFERS; j++) free(scratch.buffer[j]);
+            for (int j = 0; j < BUFFERS; j++) free_aligned(scratch.buffer[j]);
         }
-        free(x), free(y), free(expected), free_matrix(&l);
+        free_aligned(x), free_aligned(y), free_aligned(expected), free_matrix(&l);
     }
     printf("%s: %ld sums, %ld wrong\n", name, compared, wrong);
     return wrong > 0;
@@ -95,7 +93,7 @@ static double speed(Product linear, const Linear *l, const float *x, int rows, f
         double seconds = now() - before;
         best = seconds < best ? seconds : best;
     }
-    for (int i = 0; i < BUFFERS; i++) free(scratch.buffer[i]);
+    for (int i = 0; i < BUFFERS; i++) free_aligned(scratch.buffer[i]);
     return 1e-9 * work / best;
 }
 
@@ -110,8 +108,8 @@ static void print_speeds(void) {
     for (int i = 0; i < (int)(sizeof shapes / sizeof *shapes); i++) {
         const int K = shapes[i][0], N = shapes[i][1];
         Linear l = make_matrix(N, K, 0);
-        float *x = allocate(sizeof(float) * 256 * K), *z = allocate(sizeof(float) * 256 * K);
-        float *y = allocate(sizeof(float) * 256 * N);
+        float *x = allocate_aligned(sizeof(float) * 256 * K), *z = allocate_aligned(sizeof(float) * 256 * K);
+        float *y = allocate_aligned(sizeof(float) * 256 * N);
         for (int j = 0; j < 256 * K; j++) {
             x[j] = (float)(random_number(255) - 127);
             z[j] = random_number(100) < 93 ? 0 : fabsf(x[j]);
@@ -124,7 +122,7 @@ static void print_speeds(void) {
             printf("\n");
             fflush(stdout);
         }
-        free(x), free(y), free(z), free_matrix(&l);
+        free_aligned(x), free_aligned(y), free_aligned(z), free_matrix(&l);
     }
 }
 

@@ -24,7 +24,7 @@ MACHINES = {
     "ARM": (
         ["aarch64-linux-gnu-gcc", "-pthread", "-static"],
         ["qemu-aarch64-static", "-cpu", "max"],
-        ["plain", "neon_dotprod", "neon_i8mm"],
+        ["plain", "neon", "neon_dotprod", "neon_i8mm"],
     ),
     "WebAssembly": (
         [sys.executable, "-m", "ziglang", "cc", "-target", "wasm32-wasi", "-msimd128"],
@@ -81,6 +81,41 @@ def test_the_environment_chooses_the_instruction_set() -> None:
     assert _run_with("") == kernel_library.DESCRIPTIONS[fastest]
     refusal = "DRAGOMAN_ISA=abacus: this machine or this build has no such instruction set; it has"
     assert refusal in _run_with("abacus")
+
+
+@needs_kernel
+@pytest.mark.parametrize(
+    ("forced", "there", "reason"),
+    [
+        ("plain", ["plain"], "DRAGOMAN_ISA=plain says so"),
+        ("", ["plain"], "this processor has none of "),
+        ("", ["plain", "fast"], ""),
+    ],
+)
+def test_a_slow_instruction_set_is_explained(
+    forced: str, there: list[str], reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library = _FakeLibrary(["plain", "fast", "faster"], used=len(there) - 1)
+    monkeypatch.setenv(kernel_library.FORCED_ISA, forced)
+    monkeypatch.setattr(kernel_library, "load_kernel", lambda: library)
+    monkeypatch.setattr(
+        kernel_library, "DESCRIPTIONS", {"plain": "any", "fast": "Fast", "faster": "Faster"}
+    )
+    expected = f"{reason}Fast, Faster" if reason.endswith(" ") else reason
+    assert kernel_library.why_slow() == expected
+
+
+class _FakeLibrary:
+    """Stand in for a library compiled for some instruction sets that the machine has in part."""
+
+    def __init__(self, names: list[str], used: int) -> None:
+        self.names, self.used = names, used
+
+    def dragoman_instruction_set(self, number: int) -> bytes | None:
+        return self.names[number].encode() if number < len(self.names) else None
+
+    def dragoman_used_instruction_set(self) -> int:
+        return self.used
 
 
 def _run_with(name: str) -> str:

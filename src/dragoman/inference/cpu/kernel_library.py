@@ -1,13 +1,14 @@
 """The compiled kernel is found here, its structures are as in layout.h, and models bound to it.
 
-The kernel is compiled when Dragoman is installed, if there is a C compiler. `why_no_kernel` says
-what is wrong where it cannot be used.
+Wheels bring it; from source it is compiled when Dragoman is installed, if there is a C compiler.
+`why_no_kernel` says what is wrong where it cannot be used.
 """
 
 from __future__ import annotations
 
 import ctypes
 import os
+import sys
 from ctypes import POINTER, c_char_p, c_float, c_int, c_int8, c_int32, c_int64, c_uint16, c_void_p
 from functools import cache
 from pathlib import Path
@@ -23,16 +24,22 @@ from dragoman.text.special_tokens import EOS, FIRST_PIECE
 
 DESCRIPTIONS: Final = {
     "plain": "any machine",
+    "sse2": "SSE2",
     "avx2": "AVX2",
     "avx512": "AVX-512",
     "avx_vnni": "AVX-VNNI",
     "avx512_vnni": "AVX-512 with VNNI",
     "amx": "AMX",
+    "neon": "NEON",
     "neon_dotprod": "NEON with dot products",
     "neon_i8mm": "NEON with int8 matrices",
     "wasm_simd128": "WebAssembly with SIMD",
 }
 """The instruction sets that kernel.c may be compiled for, as people call them."""
+SLOW: Final = ("plain", "sse2", "neon")
+"""All machines have these, and most have a faster one."""
+LIBRARY: Final = {"darwin": "_kernel.dylib", "win32": "_kernel.dll"}.get(sys.platform, "_kernel.so")
+"""The library stands beside this file; setup.py gives it the same name."""
 FORCED_ISA: Final = "DRAGOMAN_ISA"
 """This environment variable names the instruction set to use; without it the fastest is used."""
 ACTIVATIONS: Final = ("relu", "gelu", "swish")
@@ -169,7 +176,8 @@ def _load() -> tuple[Any, str]:
 
 
 def _find_library() -> Path | None:
-    return next(iter(sorted(Path(__file__).parent.glob("_kernel*.so"))), None)
+    file = Path(__file__).with_name(LIBRARY)
+    return file if file.exists() else None
 
 
 def load_kernel() -> Any:
@@ -186,9 +194,9 @@ def find_instruction_sets(library: Any) -> dict[str, int]:
     """Return those that the library is compiled for and the machine has, the slowest first."""
     there = {}
     number = 0
-    while (name := library.dragoman_instruction_set(number)) is not None:
+    while (name := _name_of(library, number)) is not None:
         if library.dragoman_has_instruction_set(number):
-            there[name.decode()] = number
+            there[name] = number
         number += 1
     return there
 
@@ -208,9 +216,28 @@ def use_instruction_set(library: Any, name: str | None = None) -> None:
 def used_instruction_set() -> str:
     """Return the instruction set that the kernel uses, as people call it."""
     library = load_kernel()
-    return DESCRIPTIONS[
-        library.dragoman_instruction_set(library.dragoman_used_instruction_set()).decode()
-    ]
+    return DESCRIPTIONS[_name_of(library, library.dragoman_used_instruction_set())]
+
+
+def why_slow() -> str:
+    """Return why the kernel uses a slow instruction set; an empty string if it does not."""
+    library = load_kernel()
+    used = _name_of(library, library.dragoman_used_instruction_set())
+    if used not in SLOW:
+        return ""
+    if os.environ.get(FORCED_ISA):
+        return f"{FORCED_ISA}={used} says so"
+    names: list[str] = []
+    while (name := _name_of(library, len(names))) is not None:
+        names.append(name)
+    faster = [DESCRIPTIONS[name] for name in names if name not in SLOW]
+    return f"this processor has none of {', '.join(faster)}" if faster else ""
+
+
+def _name_of(library: Any, number: int) -> Any:
+    """Return the name of an instruction set that the kernel is compiled for; None: no more."""
+    name = library.dragoman_instruction_set(number)
+    return name and name.decode()
 
 
 # --- a model for it ---

@@ -78,9 +78,9 @@ typedef struct {
 
 static inline void *scratch_buffer(Scratch *s, int which, size_t bytes) {
     if (s->size[which] < bytes) {
-        free(s->buffer[which]);
+        free_aligned(s->buffer[which]);
         s->size[which] = bytes + bytes / 4;
-        s->buffer[which] = aligned_alloc(64, (s->size[which] + 63) & ~(size_t)63);
+        s->buffer[which] = allocate_aligned(s->size[which]);
     }
     return s->buffer[which];
 }

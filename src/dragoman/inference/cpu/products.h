@@ -45,6 +45,25 @@
 #define STORE(to, vector) vst1q_s32(to, vector)
 #define REPEAT(number) vdupq_n_s32(number)
 #define ADD_BYTE_FOURS(sum, a, b) vdotq_s32(sum, vreinterpretq_s8_s32(a), vreinterpretq_s8_s32(b))
+#elif defined(NEON)
+#define VECTOR int16x8_t
+#define LOAD(from) vreinterpretq_s16_s8(vld1q_s8(from))
+#define STORE(to, vector) vst1q_s32(to, vreinterpretq_s32_s16(vector))
+#define REPEAT(number) vreinterpretq_s16_s32(vdupq_n_s32(number))
+#define ADD(a, b) vreinterpretq_s16_s32(vaddq_s32(vreinterpretq_s32_s16(a), vreinterpretq_s32_s16(b)))
+#define ADD_PAIRS(a, b) \
+    vreinterpretq_s16_s32(vpaddq_s32(vmull_s16(vget_low_s16(a), vget_low_s16(b)), vmull_high_s16(a, b)))
+#define EVEN_BYTES(a) vshrq_n_s16(vshlq_n_s16(a, 8), 8)
+#define ODD_BYTES(a) vshrq_n_s16(a, 8)
+#elif defined(SSE2)
+#define VECTOR __m128i
+#define LOAD(from) _mm_loadu_si128((const __m128i *)(from))
+#define STORE(to, vector) _mm_storeu_si128((__m128i *)(to), vector)
+#define REPEAT(number) _mm_set1_epi32(number)
+#define ADD(a, b) _mm_add_epi32(a, b)
+#define ADD_PAIRS(a, b) _mm_madd_epi16(a, b)
+#define EVEN_BYTES(a) _mm_srai_epi16(_mm_slli_epi16(a, 8), 8)
+#define ODD_BYTES(a) _mm_srai_epi16(a, 8)
 #elif defined(WASM)
 #define VECTOR v128_t
 #define LOAD(from) wasm_v128_load(from)
@@ -52,6 +71,8 @@
 #define REPEAT(number) wasm_i32x4_splat(number)
 #define ADD(a, b) wasm_i32x4_add(a, b)
 #define ADD_PAIRS(a, b) wasm_i32x4_dot_i16x8(a, b)
+#define EVEN_BYTES(a) wasm_i16x8_shr(wasm_i16x8_shl(a, 8), 8)
+#define ODD_BYTES(a) wasm_i16x8_shr(a, 8)
 #endif
 
 #define LANES (int)(sizeof(VECTOR) / 4)
@@ -204,7 +225,7 @@ static void NAME(quantize)(const float *x, int stride, int rows, int width, uint
 #elif VECTOR_BITS == 256
 #define VECTOR_ROWS 6
 #define TILE_VECTORS(rows) ((rows) == 1 ? 8 : (rows) <= 3 ? 4 : 2)
-#elif defined(WASM)
+#elif defined(EVEN_AND_ODD)
 #define VECTOR_ROWS 3
 #define TILE_VECTORS(rows) ((rows) == 1 ? 4 : 2)
 #else
@@ -220,8 +241,7 @@ INLINE VECTOR NAME(add_products)(VECTOR sum, const int parts, VECTOR x, VECTOR y
     if (parts == 2) weight = XOR(weight, y);
     return ADD(sum, ADD_PAIRS(ADD_BYTE_PAIRS(x, weight), REPEAT(0x00010001)));
 #elif defined(EVEN_AND_ODD)
-    VECTOR even = wasm_i16x8_shr(wasm_i16x8_shl(weight, 8), 8), odd = wasm_i16x8_shr(weight, 8);
-    return ADD(sum, ADD(ADD_PAIRS(even, x), ADD_PAIRS(odd, y)));
+    return ADD(sum, ADD(ADD_PAIRS(EVEN_BYTES(weight), x), ADD_PAIRS(ODD_BYTES(weight), y)));
 #else
     (void)y;
     return ADD_BYTE_FOURS(sum, x, weight);
@@ -563,6 +583,8 @@ static void NAME(linear)(Scratch *s, const Linear *l, const float *x, int stride
 #undef ADD_PAIRS
 #undef ADD_BYTE_PAIRS
 #undef ADD_BYTE_FOURS
+#undef EVEN_BYTES
+#undef ODD_BYTES
 #undef NOT_ZERO
 #undef INPUT_OFFSET
 #undef LANES

@@ -16,8 +16,6 @@ static void run_parallel(ThreadPool *pool, Work work, void *job, int parts) {
 static void stop_pool(ThreadPool *pool) { (void)pool; }
 #else
 
-#include <pthread.h>
-#include <semaphore.h>
 #include <stdatomic.h>
 
 #define MAX_SPINS 4000      /* some tens of microseconds, longer than a decoder is without a product */
@@ -30,8 +28,8 @@ typedef void (*Work)(void *job, int part);
 typedef struct ThreadPool ThreadPool;
 typedef struct {
     ThreadPool *pool;
-    pthread_t thread;
-    sem_t wake;
+    Thread thread;
+    Semaphore wake;
     atomic_int asleep;
 } Helper;
 
@@ -60,7 +58,7 @@ static void take_parts(ThreadPool *pool) {
         pool->work(pool->job, part);
 }
 
-static void *run_helper(void *given) {
+static THREAD_RESULT run_helper(void *given) {
     Helper *self = given;
     ThreadPool *pool = self->pool;
     unsigned seen = 0;
@@ -69,16 +67,16 @@ static void *run_helper(void *given) {
             if (++spins < MAX_SPINS) continue;
             atomic_store(&self->asleep, 1);
             if (atomic_load(&pool->job_number) == seen && !atomic_load(&pool->stop))
-                while (sem_wait(&self->wake)) {}
+                wait_for_semaphore(&self->wake);
             atomic_store(&self->asleep, 0);
             spins = 0;
-            if (atomic_load(&pool->stop)) return NULL;
+            if (atomic_load(&pool->stop)) return 0;
         }
         seen = atomic_load(&pool->job_number);
         atomic_fetch_add(&pool->busy, 1);
         if (atomic_load(&pool->open)) take_parts(pool); /* if not, the job may be gone */
         atomic_fetch_sub(&pool->busy, 1);
-        if (atomic_load(&pool->stop)) return NULL;
+        if (atomic_load(&pool->stop)) return 0;
     }
 }
 
@@ -88,8 +86,11 @@ static ThreadPool *start_pool(int helpers) {
     for (int i = 0; i < helpers; i++) {
         Helper *one = &pool->helper[i];
         one->pool = pool;
-        sem_init(&one->wake, 0, 0);
-        if (pthread_create(&one->thread, NULL, run_helper, one)) break;
+        if (!make_semaphore(&one->wake)) break;
+        if (!start_thread(&one->thread, run_helper, one)) {
+            free_semaphore(&one->wake);
+            break;
+        }
         pool->count++;
     }
     return pool;
@@ -103,7 +104,7 @@ static void run_parallel(ThreadPool *pool, Work work, void *job, int parts) {
     atomic_store(&pool->open, 1);
     atomic_fetch_add(&pool->job_number, 1);
     for (int i = 0; i < pool->count; i++)
-        if (atomic_load(&pool->helper[i].asleep)) sem_post(&pool->helper[i].wake);
+        if (atomic_load(&pool->helper[i].asleep)) post_semaphore(&pool->helper[i].wake);
     take_parts(pool);
     atomic_store(&pool->open, 0);
     int waits = 0;
@@ -122,10 +123,10 @@ static void run_parallel(ThreadPool *pool, Work work, void *job, int parts) {
 static void stop_pool(ThreadPool *pool) {
     atomic_store(&pool->stop, 1);
     atomic_fetch_add(&pool->job_number, 1);
-    for (int i = 0; i < pool->count; i++) sem_post(&pool->helper[i].wake);
+    for (int i = 0; i < pool->count; i++) post_semaphore(&pool->helper[i].wake);
     for (int i = 0; i < pool->count; i++) {
-        pthread_join(pool->helper[i].thread, NULL);
-        sem_destroy(&pool->helper[i].wake);
+        join_thread(pool->helper[i].thread);
+        free_semaphore(&pool->helper[i].wake);
     }
     free(pool);
 }

@@ -36,7 +36,7 @@ from dragoman.inference.translation_types import Translation
 _TOKEN: Final = re.compile(
     r"<!--.*?(?:-->|$)|<!\[CDATA\[.*?(?:\]\]>|$)|<\?[^>]*>|<![^<>]*>"
     r"|<(?P<end>/?)(?P<name>[A-Za-z][^\s<>/\"'=]*)"
-    r"(?P<rest>(?:[^\"'<>]|\"[^\"]*\"|'[^']*')*+>|[^<>]*>)",
+    r"(?P<rest>(?:[^\"'<>]++|\"[^\"]*+\"|'[^']*+')*>|[^<>]*>)",
     re.DOTALL,
 )
 _ATTRIBUTE: Final = re.compile(

@@ -59,7 +59,7 @@ _MAX_COMPARED: Final = 1000
 _LONGEST_SHORTENED: Final = 3
 """A number of more digits does not leave its scale to the next one, as in 12 to 16 thousand."""
 _ROMAN_DIGITS: Final = ("", "I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX")
-_RUN: Final = re.compile(r"(?<!\d)(?<!\d[.,])\d++(?:[.,]\d++)*+(?:[/:^–-]\d++(?:[.,]\d++)*+)++")
+_RUN: Final = re.compile(r"(?<!\d)(?<!\d[.,])\d++(?:[.,]\d++)*(?:[/:^–-]\d++(?:[.,]\d++)*)+")
 """Numbers that are written together."""
 
 

@@ -233,8 +233,8 @@ _PATTERNS: Final = {
     "letters": (
         # no word of any language, and too much for a model
         r"(?<!\w)[A-Za-z]{50,}(?!\w)",
-        r"(?<![\w-])[A-Za-z0-9_-]{0,40}(?P<same>[A-Za-z])(?P=same){3,}+[A-Za-z0-9_-]*+(?!\w)",
-        r"(?<![\w-])[A-Z0-9-]{0,40}(?P<alike>[A-Z])(?P=alike){2,}+[A-Z0-9-]*+(?!\w)",
+        r"(?<![\w-])[A-Za-z0-9_-]{0,40}(?P<same>[A-Za-z])(?P=same){3}[A-Za-z0-9_-]*+(?!\w)",
+        r"(?<![\w-])[A-Z0-9-]{0,40}(?P<alike>[A-Z])(?P=alike){2}[A-Z0-9-]*+(?!\w)",
     ),
     "version": (
         r"(?<![\w.-])[vV]\d+(?:\.\d+)*(?:-?(?:alpha|beta|rc|dev|[ab])\.?\d*)?(?!\w)"
@@ -244,7 +244,7 @@ _PATTERNS: Final = {
         r"(?<![\w.,:/-])(?!\d{1,3}(?:\.\d{3})+(?![\d.]))"
         r"(?!\d{1,2}\.\d{1,2}\.(?:\d{2}){1,2}(?![\d.]))"
         r"\d+\.\d+\.\d+(?:\.\d+)*(?:(?:-?(?:alpha|beta|rc|dev)|[ab])\.?\d*)?(?![\w%])"
-        r"(?:-\d[\w.]*(?:-[a-z]+\d*)*+)?(?:\+\w[\w.]*\w)?",
+        r"(?:-\d[\w.]*(?:-[a-z]+\d*)*)?(?:\+\w[\w.]*\w)?",
         # after a word that says so, or with more digits than people leave ungrouped
         rf"(?<![\w.,:/-])(?=\d+\.\d)(?:{_VERSIONED}|(?<=\b[vV][ .])|(?<=\b[vV]\. ))\d+(?:\.\d+)+"
         rf"(?![\w%]|\.\d){_NOT_MEASURED}",
