@@ -21,6 +21,7 @@ from dragoman.system.atomic_files import explain_os_errors
 if TYPE_CHECKING:
     from dragoman.config import Config
     from dragoman.inference import Translator
+    from dragoman.inference.model_chains import ModelChain
     from dragoman.inference.parser import Parser
 
 
@@ -69,11 +70,25 @@ def load_translator(
     """Load a translator, or several models as an ensemble; its warnings go to stderr."""
     from dragoman.inference import load
 
-    if precision not in ("auto", "int8", "float32"):
-        raise ConfigError(f"--precision {precision}: choose auto, int8 or float32")
+    _check_precision(precision)
     translator = load(path, *others, device=device, precision=precision, draft=draft)
     translator.warn = print_message
     return translator
+
+
+def load_chain(chain: ModelChain, *, device: str, precision: Any = "auto") -> Translator:
+    """Load the translator of installed models; its warnings go to stderr."""
+    from dragoman.inference.pivot_translator import load_chain as load
+
+    _check_precision(precision)
+    translator = load(chain, device=device, precision=precision)
+    translator.warn = print_message
+    return translator
+
+
+def _check_precision(precision: str) -> None:
+    if precision not in ("auto", "int8", "float32"):
+        raise ConfigError(f"--precision {precision}: choose auto, int8 or float32")
 
 
 def load_parser(paths: list[Path], device: str, precision: Any = "auto") -> Parser:

@@ -1,4 +1,4 @@
-"""`find_other_language` says in which language a text is that is not in the one expected."""
+"""A text tells its language among several, or that it is in another than the one expected."""
 
 from __future__ import annotations
 
@@ -10,7 +10,12 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Final
 
-from dragoman.text.languages import identify_language, language_name, primary_code
+from dragoman.text.languages import (
+    choose_language,
+    identify_language,
+    language_name,
+    primary_code,
+)
 from dragoman.text.scripts import CODE_POINTS, code_ranges
 
 _LANGUAGES: Final = {
@@ -78,6 +83,20 @@ _FEWEST_LETTERS, _ENOUGH_LETTERS, _MANY_HAN = 25, 40, 20
 _MARGIN, _WIDE_MARGIN = 2.5, 5.0
 """Another language must be likelier by this, in nats by the square root of the bytes; by the second
 where letters are few or the languages close."""
+
+
+def recognize_language(text: str, languages: Sequence[str]) -> str:
+    """Return which of `languages` a text is taken to be in; there must be one at least.
+
+    Where only one of them is written in the text's script, nothing else is looked at: that takes no
+    tables. Raise DataError where none of them can be detected.
+    """
+    letters = _count_scripts(text[:_JUDGED])
+    if letters:
+        script, _ = max(letters.items(), key=lambda one: one[1] * _LETTERS_OF.get(one[0], 1))
+        written = [code for code in languages if script in _scripts_of(primary_code(code))]
+        languages = written or languages
+    return choose_language(text[:_JUDGED], languages)[0]
 
 
 def find_other_language(text: str, expected: str) -> str | None:
