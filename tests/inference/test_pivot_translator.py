@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from dragoman.errors import ModelError
+from dragoman.errors import ConfigError, ModelError
 from dragoman.inference import Glossary, Translation, Translator
 from dragoman.inference.pivot_translator import PivotTranslator
 from dragoman.inference.translation_memory import TranslationMemory
@@ -152,7 +152,7 @@ def test_what_needs_one_model_is_refused() -> None:
         lambda: one.word_starts,
     )
     for use in uses:
-        with pytest.raises(ModelError, match=reason):
+        with pytest.raises(ConfigError, match=reason):
             use()
     with pytest.raises(ModelError, match="share the language in between"):
         PivotTranslator(

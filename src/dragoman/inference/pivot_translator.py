@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Never
 
-from dragoman.errors import ModelError
+from dragoman.errors import ConfigError, ModelError
 from dragoman.inference.confidence import Calibration
 from dragoman.inference.model_chains import ModelChain
 from dragoman.inference.translation_types import (
@@ -163,7 +163,7 @@ class PivotTranslator(Translator):
 
     def _refuse(self, what: str) -> Never:
         source, target = self._languages
-        raise ModelError(
+        raise ConfigError(
             f"{source}-{target}: translated through {self._middle} by two models, and {what} needs "
             f"one; name {self.first.path.name} or {self.second.path.name}"
         )
