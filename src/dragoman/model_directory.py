@@ -267,12 +267,17 @@ def load_model(directory: Path | str, device: torch.device | str = "cpu") -> Loa
 def open_model(directory: Path | str, device: torch.device | str = "cpu") -> LoadedModel:
     """Read a model directory as `load_model` does, but its weights only if they are needed."""
     path = find_model_directory(directory)
+    config, card = read_description(path)
+    return LoadedModel(None, load_tokenizer(path), config, card, path, device)
+
+
+def read_description(path: Path) -> tuple[Config, dict[str, Any]]:
+    """Read the settings and the card of a model directory, and nothing else that is in it."""
     card = _read_card(path)
     try:
-        config = Config.load(path / CONFIG_FILE)
+        return Config.load(path / CONFIG_FILE), card
     except ConfigError as error:
         raise ModelError(f"{error}; {path} is not a model of this version") from None
-    return LoadedModel(None, load_tokenizer(path), config, card, path, device)
 
 
 def _check_replaceable(path: Path) -> None:
