@@ -101,10 +101,20 @@ def load_parser(paths: list[Path], device: str, precision: Any = "auto") -> Pars
 
 
 def load_system(path: Path | None, device: str) -> Translator | list[str] | None:
-    """Load the translator in a directory, or read the translations in a file."""
+    """Load the translator in a directory or of a name, or read the translations in a file."""
     if path is None:
         return None
-    return load_translator(path, device=device) if path.is_dir() else list(read_lines([path]))
+    return load_translator(path, device=device) if is_system(path) else list(read_lines([path]))
+
+
+def is_system(path: Path) -> bool:
+    """Return whether a path names a translator, and not a file of translations."""
+    from dragoman.inference.model_chains import find_named_chain
+    from dragoman.model_directory import names_a_model
+
+    if path.exists():
+        return path.is_dir()
+    return names_a_model(str(path)) or find_named_chain(path) is not None
 
 
 def read_lines(files: Sequence[Path]) -> Iterator[str]:

@@ -143,29 +143,30 @@ class PivotTranslator(Translator):
     @cached_property
     def model(self) -> Any:
         """Refuse: there are two models."""
-        self._refuse("a look inside")
+        self.require_one_model("a look inside")
 
     @cached_property
     def _pipeline(self) -> TranslationPipeline:
-        self._refuse("this")
+        self.require_one_model("this")
 
     def score(
         self, sources: Sequence[str], targets: Sequence[str], *, length_penalty: float | None = None
     ) -> list[ScoredTranslation]:
         """Refuse: what the first model would say is not known of a given translation."""
-        self._refuse("a score")
+        self.require_one_model("a score")
 
     def alternatives(
         self, text: str, prefix: str = "", count: int = 5, *, beam: int | None = None
     ) -> Never:
         """Refuse: the next words depend on what the first model says."""
-        self._refuse("a list of alternatives")
+        self.require_one_model("a list of alternatives")
 
-    def _refuse(self, what: str) -> Never:
+    def require_one_model(self, purpose: str) -> Never:
+        """Refuse what needs one model: there are two."""
         source, target = self._languages
         raise ConfigError(
-            f"{source}-{target}: translated through {self._middle} by two models, and {what} needs "
-            f"one; name {self.first.path.name} or {self.second.path.name}"
+            f"{source}-{target}: translated through {self._middle} by two models, and {purpose} "
+            f"needs one; name {self.first.path.name} or {self.second.path.name}"
         )
 
 

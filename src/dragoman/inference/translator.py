@@ -74,6 +74,9 @@ class Translator(Predictor):
         """Return the code of the language in between, where two models translate."""
         return ""
 
+    def require_one_model(self, purpose: str) -> None:
+        """Raise ConfigError if two models translate; `purpose` says what needs a single one."""
+
     def use_shortlist(self) -> None:
         """Compute only the pieces that the model's shortlist has for a text, from now on."""
         attach_shortlist(self._loaded[0], self._engine)
