@@ -7,10 +7,14 @@ BIN := $(VENV)/bin
 # The tests start hundreds of processes; without bytecode each compiles everything it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo quick test thorough drill release-check wheels model-packages format clean
+.PHONY: demo try-models quick test thorough drill release-check wheels model-packages format clean
 
-demo: $(VENV)/installed
+# Translators that lie in models/ are tried before PyTorch and the rest is installed.
+demo: $(if $(wildcard models/*/card.json),try-models) $(VENV)/installed
 	$(BIN)/dragoman demo
+
+try-models: $(VENV)/usable
+	$(BIN)/dragoman demo --no-training
 
 # What answers within 90 seconds on two cores: for every change while you work.
 quick: $(VENV)/installed
@@ -57,9 +61,14 @@ format: $(VENV)/installed
 	$(BIN)/ruff format
 	$(BIN)/ruff check --fix
 
-$(VENV)/installed: pyproject.toml setup.py $(wildcard src/dragoman/inference/cpu/*.[ch])
+# What using a model takes.
+$(VENV)/usable: pyproject.toml setup.py $(wildcard src/dragoman/inference/cpu/*.[ch])
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable .
+	touch $@
+
+$(VENV)/installed: $(VENV)/usable
 	$(BIN)/python -m pip install --quiet $(if $(TORCH),'$(TORCH)') --editable ".[dev]"
 	touch $@
 

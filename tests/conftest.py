@@ -6,6 +6,8 @@ import os
 
 os.environ["OMP_NUM_THREADS"] = "1"
 os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
+# The models of this clone are not installed for tests.
+os.environ["DRAGOMAN_MODELS"] = ""
 
 import io
 import random
@@ -132,7 +134,7 @@ def command(
 
     def run(*arguments: object, stdin: bytes = b"") -> Result:
         monkeypatch.setattr(sys, "argv", ["dragoman", *map(str, arguments)])
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(stdin))))
         capsys.readouterr()
         with pytest.raises(SystemExit) as left:
             main()

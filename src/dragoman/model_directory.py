@@ -23,6 +23,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+import tomllib
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -265,13 +266,18 @@ def load_model(directory: Path | str, device: torch.device | str = "cpu") -> Loa
 
 def open_model(directory: Path | str, device: torch.device | str = "cpu") -> LoadedModel:
     """Read a model directory as `load_model` does, but its weights only if they are needed."""
-    path = _find_model(Path(directory))
+    path = find_model_directory(directory)
+    config, card = read_description(path)
+    return LoadedModel(None, load_tokenizer(path), config, card, path, device)
+
+
+def read_description(path: Path) -> tuple[Config, dict[str, Any]]:
+    """Read the settings and the card of a model directory, and nothing else that is in it."""
     card = _read_card(path)
     try:
-        config = Config.load(path / CONFIG_FILE)
+        return Config.load(path / CONFIG_FILE), card
     except ConfigError as error:
         raise ModelError(f"{error}; {path} is not a model of this version") from None
-    return LoadedModel(None, load_tokenizer(path), config, card, path, device)
 
 
 def _check_replaceable(path: Path) -> None:
@@ -281,20 +287,19 @@ def _check_replaceable(path: Path) -> None:
         raise ModelError(f"{path}: already exists and is not a model; choose another place")
 
 
-def _find_model(path: Path) -> Path:
+def find_model_directory(given: Path | str) -> Path:
     """Return a model's directory, given itself, its run, or the name of an installed model.
 
     Of a run it is the final model, or the best so far. A directory comes before a name.
     """
-    if not path.exists():
-        installed = find_installed_model(str(path))
-        if installed is None:
-            raise ModelError(describe_missing_model(str(path)))
-        path = installed
-    for candidate in (path, path / "model", path / "best"):
-        weights = (candidate / name for name in (WEIGHTS_FILE, INT8_FILE))
-        if (candidate / CARD_FILE).exists() and any(file.exists() for file in weights):
-            return candidate
+    path = Path(given)
+    if not path.is_dir():
+        installed = find_installed_model(str(given))
+        if installed is None and not path.exists():
+            raise ModelError(describe_missing_model(str(given)))
+        path = installed or path
+    if (found := _model_in(path)) is not None:
+        return found
     if (path / "checkpoints").is_dir():
         raise ModelError(
             f"{path}: a run without a model yet; make one with: dragoman average {path} --out DIR"
@@ -302,6 +307,38 @@ def _find_model(path: Path) -> Path:
     raise ModelError(
         f"{path}: not a model directory, which has {CARD_FILE}, and {WEIGHTS_FILE} or {INT8_FILE}"
     )
+
+
+def names_a_model(given: str) -> bool:
+    """Return whether this is a directory of a model or a run, or the name of an installed model."""
+    path = Path(given)
+    if path.is_dir():
+        return _model_in(path) is not None or (path / "checkpoints").is_dir()
+    return find_installed_model(given) is not None
+
+
+def _model_in(path: Path) -> Path | None:
+    """Return the directory of the model that a directory, or the run in it, holds."""
+    for candidate in (path, path / "model", path / "best"):
+        weights = (candidate / name for name in (WEIGHTS_FILE, INT8_FILE))
+        if (candidate / CARD_FILE).exists() and any(file.exists() for file in weights):
+            return candidate
+    return None
+
+
+def read_languages(directory: Path) -> tuple[str, ...]:
+    """Return the two languages of the translator in a directory, and nothing for other models.
+
+    Nothing else of it is read or checked.
+    """
+    try:
+        table = tomllib.loads((directory / CONFIG_FILE).read_text(encoding="utf-8"))
+        data = table["data"]
+        languages = tuple(map(str, data["languages"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return ()
+    translates = data.get("task", "translation") == "translation"
+    return languages if translates and len(languages) == 2 else ()
 
 
 def _read_card(path: Path) -> dict[str, Any]:

@@ -307,7 +307,7 @@ def test_no_command_at_all_gives_help(command: Command) -> None:
         ("tokenizer encod x", "dragoman: no such command 'encod'; did you mean 'encode'"),
         ("train a b --vlaid c", "dragoman: no such option: --vlaid; did you mean --valid?\n"),
         ("xyz", "dragoman: no such command 'xyz'; see dragoman --help\n"),
-        ("translate", "dragoman: missing argument 'model'; see dragoman translate --help\n"),
+        ("inspect", "dragoman: missing argument 'model'; see dragoman inspect --help\n"),
         ("prepare a b", "dragoman: missing option '--out'; see dragoman prepare --help\n"),
         ("translate x --beam many", "dragoman: invalid value for '--beam': "),
         ("train a b --set training.step=5", "dragoman: --set: there is no setting 'training.step'"),

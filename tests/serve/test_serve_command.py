@@ -36,7 +36,7 @@ def test_help_names_the_limits_and_where_it_listens() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "missing argument 'models'"),
+        ([], "no model is installed to be served; get one, as in: dragoman get en-de, or give"),
         (["nowhere"], "nowhere: no such model"),
         (["nowhere", "--queue", "0"], "queue = 0 admits no request; raise it"),
         (["nowhere", "--port", "70000"], "port = 70000 is not a port; choose one from 0 to 65535"),

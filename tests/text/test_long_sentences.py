@@ -29,7 +29,7 @@ def split(
     line: str, limit: int, count: Callable[[str], int] = len, longest: int = 1
 ) -> tuple[list[str], bool]:
     """One line; a piece is a character, for tests that count by hand."""
-    [found] = split_lines([line], lambda texts: list(map(count, texts)), limit, longest)
+    [found] = split_lines([line], lambda texts: list(map(count, texts)), limit, lambda: longest)
     return found
 
 
@@ -136,7 +136,7 @@ def test_lines_are_counted_together_and_only_where_it_is_needed() -> None:
         return [len(text.split()) for text in texts]
 
     lines = ["a b c d e f", "abcd", "a b c d e", "", "a b c d e", "a b c de"]
-    found = split_lines(lines, count, 5, 2)
+    found = split_lines(lines, count, 5, lambda: 2)
     assert [segments for segments, _ in found] == [
         ["a b c d e", "f"],
         ["abcd"],
@@ -170,8 +170,15 @@ def test_a_line_of_megabytes_is_counted_a_few_times_and_no_more(kind: str) -> No
         counted += sum(map(len, texts))
         return [-(-len(text) // 3) for text in texts]
 
-    [(segments, forced)] = split_lines([line], count, 100, 3)
+    [(segments, forced)] = split_lines([line], count, 100, lambda: 3)
     assert counted <= 4 * len(line), "time is in proportion to the line"
     assert sum(len(one) - one.count(" ") for one in segments) == len(line) - line.count(" ")
     assert max(map(len, segments)) <= 300
     assert forced == (kind != "many sentences")
+
+
+def test_the_longest_piece_is_not_asked_for_where_lines_are_short() -> None:
+    def ask() -> int:
+        raise AssertionError("it takes a while to find out")
+
+    assert split_lines(["short"], lambda texts: [], 100, ask) == [(["short"], False)]

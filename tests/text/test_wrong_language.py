@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dragoman.text.wrong_language import find_other_language
+from dragoman.text.wrong_language import find_other_language, recognize_language
 
 PARAGRAPHS = {
     "en": "The committee decided yesterday that the building should be kept and that the money for "
@@ -96,3 +96,29 @@ def test_a_quotation_does_not_decide_about_a_whole_text() -> None:
 def test_any_text_is_judged(text: str, expected: str) -> None:
     found = find_other_language(text, expected)
     assert found is None or found != expected
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("The cat and the dog sleep.", "en"),
+        ("Ich weiß nicht, ob das für dich ist.", "de"),
+        ("고양이가 잔다.", "ko"),
+    ],
+)
+def test_plain_sentences_are_recognized_without_tables(
+    text: str, language: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def load() -> None:
+        raise AssertionError("the tables take half a second to load")
+
+    monkeypatch.setattr("dragoman.text.languages._identifier", load)
+    assert recognize_language(text, ["en", "de", "ko"]) == language
+    assert find_other_language(f"{text} {text}", language) is None
+
+
+def test_where_common_words_do_not_tell_the_tables_do() -> None:
+    assert recognize_language("Guten Morgen", ["en", "de"]) == "de"
+    assert recognize_language("Good morning", ["en", "de"]) == "en"
+    assert recognize_language("das Lied The Voice of the Night", ["en", "de"]) in ("en", "de")
+    assert recognize_language("Bonjour tout le monde", ["fr", "de"]) == "fr"

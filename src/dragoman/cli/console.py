@@ -21,6 +21,7 @@ from dragoman.system.atomic_files import explain_os_errors
 if TYPE_CHECKING:
     from dragoman.config import Config
     from dragoman.inference import Translator
+    from dragoman.inference.model_chains import ModelChain
     from dragoman.inference.parser import Parser
 
 
@@ -69,11 +70,25 @@ def load_translator(
     """Load a translator, or several models as an ensemble; its warnings go to stderr."""
     from dragoman.inference import load
 
-    if precision not in ("auto", "int8", "float32"):
-        raise ConfigError(f"--precision {precision}: choose auto, int8 or float32")
+    _check_precision(precision)
     translator = load(path, *others, device=device, precision=precision, draft=draft)
     translator.warn = print_message
     return translator
+
+
+def load_chain(chain: ModelChain, *, device: str, precision: Any = "auto") -> Translator:
+    """Load the translator of installed models; its warnings go to stderr."""
+    from dragoman.inference.pivot_translator import load_chain as load
+
+    _check_precision(precision)
+    translator = load(chain, device=device, precision=precision)
+    translator.warn = print_message
+    return translator
+
+
+def _check_precision(precision: str) -> None:
+    if precision not in ("auto", "int8", "float32"):
+        raise ConfigError(f"--precision {precision}: choose auto, int8 or float32")
 
 
 def load_parser(paths: list[Path], device: str, precision: Any = "auto") -> Parser:
@@ -86,10 +101,20 @@ def load_parser(paths: list[Path], device: str, precision: Any = "auto") -> Pars
 
 
 def load_system(path: Path | None, device: str) -> Translator | list[str] | None:
-    """Load the translator in a directory, or read the translations in a file."""
+    """Load the translator in a directory or of a name, or read the translations in a file."""
     if path is None:
         return None
-    return load_translator(path, device=device) if path.is_dir() else list(read_lines([path]))
+    return load_translator(path, device=device) if is_system(path) else list(read_lines([path]))
+
+
+def is_system(path: Path) -> bool:
+    """Return whether a path names a translator, and not a file of translations."""
+    from dragoman.inference.model_chains import find_named_chain
+    from dragoman.model_directory import names_a_model
+
+    if path.exists():
+        return path.is_dir()
+    return names_a_model(str(path)) or find_named_chain(path) is not None
 
 
 def read_lines(files: Sequence[Path]) -> Iterator[str]:

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from dragoman.cli.console import (
+    is_system,
     load_parser,
     load_system,
     load_translator,
@@ -90,7 +91,7 @@ def evaluate(
         raise ConfigError(f"--task {task}: choose translation or parsing")
     if evalb is not None:
         raise ConfigError("--evalb applies to trees; add --task parsing")
-    if source is None and (model is not None or (against is not None and against.is_dir())):
+    if source is None and (model is not None or (against is not None and is_system(against))):
         raise ConfigError("--source is missing: name the file to translate")
     found = measure(
         load_translator(*models, device=device)
@@ -159,6 +160,7 @@ def calibrate(
 
     sources, references = read_aligned_lines(source, reference)
     translator = load_translator(model, device=device)
+    translator.require_one_model("calibrating")
     found = list(translator.translate_lines(sources, raw=True, beam=beam))
     learned = calibrate(found, references)
     learned.save(translator.path)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -15,8 +14,12 @@ _Name = Annotated[str, typer.Argument(help="A model's name, such as en-de.")]
 
 def models(
     origin: Annotated[
-        Path | None,
-        typer.Option("--from", metavar="DIR|FILE", help="List the wheels there instead."),
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="DIR|FILE|URL",
+            help="List what a folder of wheels, a wheel or an index has instead.",
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -25,12 +28,12 @@ def models(
     from dragoman.workflows.model_packages import (
         describe_directory,
         description_lines,
-        list_wheels,
+        list_origin,
         to_json,
     )
 
     if origin is not None:
-        found = list_wheels(origin)
+        found = list_origin(origin)
     else:
         found = [describe_directory(name, path) for name, path in installed_models().items()]
     print_result(to_json(found) if as_json else "\n".join(description_lines(found)))
@@ -46,19 +49,18 @@ def get(
             help="A folder of wheels, a wheel, or an index; default: pip's own index.",
         ),
     ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Install anew a model that is installed.")
+    ] = False,
 ) -> None:
     """Install a model, so that its name can be given for its directory."""
     from dragoman.workflows.model_packages import description_lines, install_model
 
-    print_result("\n".join(description_lines([install_model(name, origin)])))
+    print_result("\n".join(description_lines([install_model(name, origin, force=force)])))
 
 
 def remove(name: _Name) -> None:
     """Remove an installed model."""
-    from dragoman.errors import ModelError
-    from dragoman.system.installed_models import describe_missing_model, installed_models
     from dragoman.workflows.model_packages import remove_model
 
-    if name not in installed_models():
-        raise ModelError(describe_missing_model(name))
     remove_model(name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any, Final, NoReturn
 
 import typer
 
@@ -33,13 +33,14 @@ try:
 except ImportError:  # older versions raise click's errors
     from click import ClickException as UsageError  # type: ignore[assignment]
 
-app = typer.Typer(
-    help="Turn two aligned text files into a translator, or a treebank into a parser.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,  # plain help is there twice as fast
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+_SETTINGS: Final[dict[str, Any]] = {
+    "help": "Turn two aligned text files into a translator, or a treebank into a parser.",
+    "no_args_is_help": True,
+    "pretty_exceptions_enable": False,
+    "rich_markup_mode": None,  # plain help is there twice as fast
+    "context_settings": {"help_option_names": ["-h", "--help"]},
+}
+app = typer.Typer(**_SETTINGS)
 bench_app = typer.Typer(
     help="Measure how fast this machine is.", no_args_is_help=True, rich_markup_mode=None
 )
@@ -102,7 +103,7 @@ def main() -> NoReturn:
     # Waiting threads that spin make two threads slower than one as soon as a core is busy.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     try:
-        status = app(prog_name="dragoman", standalone_mode=False)
+        status = _app_of(sys.argv[1:2])(prog_name="dragoman", standalone_mode=False)
         sys.stdout.flush()
     except DragomanError as error:
         print_message(str(error))
@@ -122,6 +123,23 @@ def main() -> NoReturn:
         print_message(f"{error.filename or 'standard output'}: {describe_os_error(error)}")
         sys.exit(2)
     sys.exit(status or 0)
+
+
+def _app_of(words: list[str]) -> typer.Typer:
+    """Return a program with nothing but the command that is asked for, or with all of them.
+
+    Typer examines every command of a program, which takes longer than most commands here.
+    """
+    asked = [
+        one
+        for one in app.registered_commands
+        if [one.name or getattr(one.callback, "__name__", "")] == words
+    ]
+    if not asked:
+        return app
+    alone = typer.Typer(**_SETTINGS)
+    alone.registered_callback, alone.registered_commands = app.registered_callback, asked
+    return alone
 
 
 def _exit_without_package(error: ModuleNotFoundError) -> NoReturn:

@@ -282,8 +282,12 @@ def export(
         )
     if directory is None:
         from dragoman.config import Config, load_preset
+        from dragoman.system.installed_models import find_installed_model
 
         path = Path(model)
+        installed = find_installed_model(model)
+        if installed is not None and not path.is_dir():
+            path = installed
         config = Config.load(path / "config.toml") if path.is_dir() else load_preset(model)
         check_exportable(config, to, quantization)
         print_result(f"{model} can be exported to {to}")

@@ -27,7 +27,7 @@ Beam = Annotated[int | None, typer.Option(help="Hypotheses kept; 1 is greedy.")]
 Device = Annotated[str, typer.Option(help="cpu, cuda, or auto: the GPU if there is one.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 LengthPenalty = Annotated[float | None, typer.Option(help="α of GNMT's length penalty.")]
-Model = Annotated[Path, typer.Argument(help="A model or run directory.")]
+Model = Annotated[Path, typer.Argument(help="A model or run directory, or a name.")]
 Precision = Annotated[
     str,
     typer.Option(help="auto (int8 on a CPU, bf16 on a GPU, if the model allows), float32 or int8."),

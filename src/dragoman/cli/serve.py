@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dragoman.cli.options import Device, Precision, Shortlist
 from dragoman.errors import ConfigError
 
+if TYPE_CHECKING:
+    from dragoman.serve.settings import NamedModel
+
 
 def serve(
     models: Annotated[
-        list[str],
-        typer.Argument(help="Directories of models or runs; NAME=DIRECTORY gives one a name."),
-    ],
+        list[str] | None,
+        typer.Argument(
+            help="Directories of models or runs, or names; NAME=DIRECTORY gives one a name; "
+            "default: all that are installed."
+        ),
+    ] = None,
     host: Annotated[
         str, typer.Option(help="Address to listen on; 0.0.0.0 means all.")
     ] = "127.0.0.1",
@@ -57,14 +64,14 @@ def serve(
     precision: Precision = "auto",
     shortlist: Shortlist = False,
 ) -> None:
-    """Serve models over HTTP, and a page to try them.
+    """Serve models over HTTP, and a page to try them; those that are installed, or some.
 
     The APIs are LibreTranslate's, DeepL's and its own; see docs/serving.md.
     """
     from dragoman.serve.authentication import read_keys
     from dragoman.serve.limits import Limits
     from dragoman.serve.server import serve as run
-    from dragoman.serve.settings import NamedModel, Settings
+    from dragoman.serve.settings import Settings
 
     limits = Limits(
         max_characters=max_characters,
@@ -76,7 +83,7 @@ def serve(
     )
     run(
         Settings(
-            models=tuple(map(NamedModel.parse, models)),
+            models=_find_models(models or ()),
             pairs=dict(map(_parse_pair, pair or ())),
             host=host,
             port=port,
@@ -91,6 +98,31 @@ def serve(
             linger=linger,
         )
     )
+
+
+def _find_models(given: Sequence[str]) -> tuple[NamedModel, ...]:
+    """Return the models to serve: those given, the two that a pair such as de-ko takes, or all."""
+    from dragoman.inference.model_chains import find_named_chain
+    from dragoman.serve.settings import NamedModel
+    from dragoman.system.installed_models import installed_models
+
+    if not given:
+        found = [NamedModel(name, path) for name, path in installed_models().items()]
+        if not found:
+            raise ConfigError(
+                "no model is installed to be served; get one, as in: dragoman get en-de, or give a "
+                "model directory"
+            )
+        return tuple(found)
+    models: list[NamedModel] = []
+    for text in given:
+        if (chain := find_named_chain(text)) is None:
+            models.append(NamedModel.parse(text))
+            continue
+        for one in chain.models:
+            if one.name not in given and all(one.name != other.name for other in models):
+                models.append(NamedModel(one.name, one.path))
+    return tuple(models)
 
 
 def _parse_pair(text: str) -> tuple[str, tuple[str, str]]:

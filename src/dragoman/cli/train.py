@@ -162,11 +162,20 @@ def demo(
     steps: Annotated[
         int | None, typer.Option(help="Training steps; default: the preset's.")
     ] = None,
+    training: Annotated[
+        bool, typer.Option(help="Train; else only try the translators that are installed.")
+    ] = True,
 ) -> None:
-    """Train and try a translator, or a parser, on the phrasebook.
+    """Try the installed translators; then train and try one, or a parser, on the phrasebook.
 
     This takes minutes on a laptop. A demo that was interrupted is continued.
     """
+    from dragoman.workflows.installed_demo import try_installed_translators
+
+    if task == "translation" and not try_installed_translators() and not training:
+        raise ConfigError("no translator is installed; get one, as in: dragoman get en-de")
+    if not training:
+        return
     if task == "parsing":
         from dragoman.workflows.demo import run_parsing_demo
 

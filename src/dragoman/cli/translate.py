@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,14 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from dragoman.cli.console import load_translator, print_message
+from dragoman.cli.console import load_chain, load_translator, print_message
 from dragoman.cli.findings import Findings
 from dragoman.cli.options import (
     Beam,
     Device,
     Json,
     LengthPenalty,
-    Model,
     Precision,
     Shortlist,
     Window,
@@ -26,6 +26,7 @@ from dragoman.cli.options import (
 from dragoman.cli.translation_modes import (
     Job,
     are_documents,
+    sample_text,
     translate_by_line,
     translate_documents,
     translate_in_parts,
@@ -36,6 +37,7 @@ from dragoman.messages import counted
 
 if TYPE_CHECKING:
     from dragoman.inference import Translator
+    from dragoman.inference.model_chains import ModelChain
     from dragoman.inference.translation_memory import TranslationMemory
     from dragoman.search import SamplingOptions
 
@@ -44,12 +46,29 @@ LIKE_A_FILE: Final = re.compile(r"\S*(?:[/\\]\S*|\w\.\w{1,5})")
 
 
 def translate(
-    model: Model,
+    model: Annotated[
+        str | None,
+        typer.Argument(
+            help="A model or run directory, or a name; with --to or --from none is given."
+        ),
+    ] = None,
     inputs: Annotated[
         list[str] | None,
         typer.Argument(
             metavar="[FILES]...",
             help="Text or documents, directories of them, or the text itself; default: stdin.",
+        ),
+    ] = None,
+    to: Annotated[
+        str | None,
+        typer.Option(
+            "--to", metavar="CODE", help="Translate to this language with an installed model."
+        ),
+    ] = None,
+    from_: Annotated[
+        str | None,
+        typer.Option(
+            "--from", metavar="CODE", help="The language of the text; default: it is detected."
         ),
     ] = None,
     out: Annotated[
@@ -183,7 +202,9 @@ def translate(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Translate text, files and directories.
+    """Translate text, files and directories, with a model or to a language.
+
+    dragoman translate en-de letter.docx, or: dragoman translate letter.docx --to de
 
     Text keeps its lines and its layout. Documents (.docx .pptx .odt .epub .html .md .srt .vtt .po
     .xliff .json .csv …) are written beside the originals. With --n-best or --sample, each line
@@ -212,11 +233,21 @@ def translate(
 
         options["glossary"] = Glossary.read(glossary)
     by_line = raw or as_json or n_best > 1 or bool(sample) or alignments is not None
-    if interactive and (inputs or engine or sample or alignments or as_json or out):
+    if interactive and (
+        inputs or (model and (to or from_)) or engine or sample or alignments or as_json or out
+    ):
         raise ConfigError(
             "-i translates at a prompt; leave out files, --engine, --sample, --json, --out"
         )
-    texts, files = _sort_inputs(inputs or ())
+    words = [*([] if model is None else [model]), *(inputs or ())]
+    named, rest = split_model(words, chosen_by_language=to is not None or from_ is not None)
+    texts, files = _sort_inputs(rest)
+    chain = None if named is not None else _choose_chain(texts, files, from_, to, interactive)
+    if chain is not None and (with_ or draft or (engine is not None and len(chain.models) > 1)):
+        raise ConfigError(
+            "--with, --draft and --engine need one model; name it, and leave out --to"
+        )
+    path = Path(named or "") if chain is None else chain.models[0].path
     if engine is not None:
         _refuse_with_engine(
             {
@@ -233,7 +264,7 @@ def translate(
             }
         )
         translate_in_parts(
-            [model, *(with_ or ())],
+            [path, *(with_ or ())],
             files,
             out,
             engine=engine,
@@ -244,9 +275,12 @@ def translate(
             **options,
         )
         return
-    translator = load_translator(
-        model, *(with_ or ()), device=device, precision=precision, draft=draft
-    )
+    if chain is not None:
+        translator = load_chain(chain, device=device, precision=precision)
+    else:
+        translator = load_translator(
+            path, *(with_ or ()), device=device, precision=precision, draft=draft
+        )
     if shortlist:
         translator.use_shortlist()
     if draft is not None and (beam or translator.config.search.beam) != 1:
@@ -254,7 +288,7 @@ def translate(
     if (align or alignments) and not translator.aligns:
         option = "--align" if align else "--alignments"
         raise ModelError(
-            f"{model}: has no attention to its source, so no alignments; leave out {option}"
+            f"{path}: has no attention to its source, so no alignments; leave out {option}"
         )
     if interactive:
         from dragoman.cli.interactive import run_prompt
@@ -295,6 +329,62 @@ def translate(
         else:
             translate_text(job)
     findings.finish()
+
+
+# --- which model ---
+
+
+def split_model(words: Sequence[str], *, chosen_by_language: bool) -> tuple[str | None, list[str]]:
+    """Return the model that the first of the arguments names, if it does, and the other arguments.
+
+    It does if it can: a directory of a model or a run, or a name of an installed model or a pair of
+    languages. What has spaces, or is a file, is something to translate. Any other word was meant
+    for a model. Where a language chooses the model, all arguments are texts or files, and a model
+    among them is refused.
+    """
+    from dragoman.inference.model_chains import find_named_chain
+    from dragoman.model_directory import names_a_model
+    from dragoman.system.installed_models import describe_missing_model
+
+    if not words:
+        if not chosen_by_language and sys.stdin.isatty():
+            raise ConfigError("give a model, or a text and --to; see dragoman translate --help")
+        return None, []
+    first, *rest = words
+    if chosen_by_language:
+        if (names_a_model(first) or find_named_chain(first)) and not Path(first).is_file():
+            raise ConfigError(
+                f"{first}: names a model, and --to and --from choose one; leave out either, or "
+                f"write the text to stdin: echo {first} | dragoman translate --to …"
+            )
+        return None, list(words)
+    is_model = _exists(first) and (Path(first).is_dir() or names_a_model(first))
+    if not is_model and (first == "-" or _exists(first) or len(first.split()) != 1):
+        return None, list(words)
+    if not rest and first.isalpha() and not is_model and not names_a_model(first):
+        raise ModelError(f"{describe_missing_model(first)}; to translate this word, add --to")
+    return first, rest
+
+
+def _choose_chain(
+    texts: Sequence[str],
+    files: Sequence[Path],
+    source: str | None,
+    target: str | None,
+    interactive: bool,
+) -> ModelChain:
+    """Return the installed models for what is to be translated, by its language."""
+    from dragoman.inference.model_chains import choose_chain
+
+    for option, code in (("--from", source), ("--to", target)):
+        if code is not None and not re.fullmatch(r"[A-Za-z]{2,3}([-_]\w+)?", code):
+            raise ConfigError(f"{option} {code}: write a language's code, as in {option} de")
+    if interactive and source is None:
+        raise ConfigError("-i needs a model, or --from and --to")
+    return choose_chain("" if source is not None else sample_text(texts, files), source, target)
+
+
+# --- what is translated ---
 
 
 def _sort_inputs(inputs: Sequence[str]) -> tuple[list[str], list[Path]]:

@@ -6,6 +6,7 @@ import json
 import sys
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE, getincrementaldecoder
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -31,6 +32,9 @@ BLOCK_LINES: Final = 50
 """Lines that no blank line divides are translated about so many at a time."""
 MAX_BLOCK_LINES: Final = 200
 """Where no line ends with a sentence, so many lines are translated at a time."""
+
+SAMPLE_CHARACTERS: Final = 4000
+"""So much of an input is looked at to tell its language."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -63,6 +67,64 @@ class Job:
         """Return what shows the progress, unless the translation itself is seen."""
         seen = self.out is None and sys.stdout.isatty()
         return TranslationProgress(self.files, self.out, shown=not seen and not self.is_typed)
+
+
+# --- the language of the input ---
+
+
+def sample_text(texts: Sequence[str], files: Sequence[Path]) -> str:
+    """Return enough of what is to be translated to tell its language.
+
+    Of several files the first that has letters speaks for all; of standard input, what is there.
+    """
+    if texts:
+        return texts[0]
+    for file in _all_files(files or [Path("-")]):
+        sample = _sample_stdin() if str(file) == "-" else "".join(_sample_file(file))
+        if any(map(str.isalpha, sample)):
+            return sample
+    return ""
+
+
+def _all_files(files: Sequence[Path]) -> Iterator[Path]:
+    """Yield files, and the documents of directories."""
+    from dragoman.inference.documents.formats import MEDIA_TYPES
+
+    for file in files:
+        if not file.is_dir():
+            yield file
+            continue
+        for one in sorted(file.rglob("*")):
+            if one.suffix[1:].lower() in MEDIA_TYPES and one.is_file():
+                yield one
+
+
+def _sample_stdin() -> str:
+    """Return the beginning of standard input, which can still be read as a whole."""
+    coming = sys.stdin.buffer
+    start: bytes = coming.peek(SAMPLE_CHARACTERS) if hasattr(coming, "peek") else b""
+    return start[:SAMPLE_CHARACTERS].decode("utf-8", "ignore")
+
+
+def _sample_file(path: Path) -> Iterator[str]:
+    """Yield the beginning of a text, or of a document's units; a broken document has none."""
+    from dragoman.inference.documents.formats import MEDIA_TYPES
+
+    lines: Iterable[str]
+    if path.suffix[1:].lower() in set(MEDIA_TYPES) - {"txt"}:
+        from dragoman.workflows.translate_files import read_texts
+
+        lines = ()
+        with suppress(DragomanError):  # the translation will say what is wrong with it
+            lines = [f"{text}\n" for text in read_texts(path)]
+    else:
+        lines = _read_with_ends([path])
+    count = 0
+    for line in lines:
+        yield line[:SAMPLE_CHARACTERS]
+        count += len(line)
+        if count >= SAMPLE_CHARACTERS:
+            return
 
 
 # --- running text ---
@@ -166,6 +228,8 @@ def translate_by_line(job: Job, *, as_json: bool, alignments: Path | None) -> No
             progress.add(found.source)
             if as_json:
                 table = found.to_dict() | job.findings.flag(found)
+                if job.translator.through:
+                    table["through"] = job.translator.through
                 print(json.dumps(table, ensure_ascii=False), file=output)
             elif several:
                 for one in (found, *found.alternatives):

@@ -78,7 +78,7 @@ def evaluate(
     )
     scores = score(hypotheses, references, **settings)
     measured = None
-    if isinstance(system, Translator):
+    if isinstance(system, Translator) and not system.through:
         encode = system.tokenizer.encode_batch
         measured = perplexity(system.model, encode(source), encode(references))
     comparison = None

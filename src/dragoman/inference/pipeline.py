@@ -84,7 +84,7 @@ class TranslationPipeline:
     def _split(self, requests: Sequence[Request], settings: DecodingSettings) -> list[Segment]:
         limit = self._config.data.max_length
         lines = [self._tokenizer.normalize(request.text) for request in requests]
-        split = split_lines(lines, self.count_pieces, limit, self._tokenizer.longest_piece)
+        split = split_lines(lines, self.count_pieces, limit, self._longest_piece)
         segments = []
         for number, (request, line, (texts, cut)) in enumerate(
             zip(requests, lines, split, strict=True)
@@ -122,6 +122,9 @@ class TranslationPipeline:
         ends = accumulate(len(text.replace(" ", "")) for text in texts)
         after = [line[places[end - 1] + 1 :][:1] for end in ends]
         return [*(self.separator if one == " " else "" for one in after[:-1]), None]
+
+    def _longest_piece(self) -> int:
+        return self._tokenizer.longest_piece
 
     def count_pieces(self, texts: Sequence[str]) -> list[int]:
         """Return how many pieces each normalised text has."""
@@ -183,8 +186,9 @@ class TranslationPipeline:
             return self._search(some, [ids[i] for i in asked], changed)
 
         def divide(number: int, pieces: int) -> list[str]:
-            longest = self._tokenizer.longest_piece
-            [(parts, _)] = split_lines([texts[number]], self.count_pieces, pieces, longest)
+            [(parts, _)] = split_lines(
+                [texts[number]], self.count_pieces, pieces, self._longest_piece
+            )
             return parts
 
         def search_parts(

@@ -22,6 +22,7 @@ from dragoman.inference.loading import (
     attach_shortlist,
     load_for_inference,
 )
+from dragoman.inference.model_chains import find_named_chain
 from dragoman.inference.pipeline import TranslationPipeline
 from dragoman.inference.protection import ProtectedTranslator
 from dragoman.inference.scoring import score_pairs
@@ -67,6 +68,14 @@ class Translator(Predictor):
                 )
         super().__init__(loaded, *others, engine=engine)
         self._glossaries: dict[Glossary, GlossaryTranslator] = {}
+
+    @property
+    def through(self) -> str:
+        """Return the code of the language in between, where two models translate."""
+        return ""
+
+    def require_one_model(self, purpose: str) -> None:
+        """Raise ConfigError if two models translate; `purpose` says what needs a single one."""
 
     def use_shortlist(self) -> None:
         """Compute only the pieces that the model's shortlist has for a text, from now on."""
@@ -136,9 +145,7 @@ class Translator(Predictor):
         if raw:
             requests = _make_requests(texts, prefix, must, must_not)
             settings = DecodingSettings(options, sampling, align=align)
-            found = self._pipeline.translate(requests, settings)
-            if self.calibration is not None:
-                found = list(map(self.calibration.apply, found))
+            found = self._translate_unchecked(requests, settings)
             return found[0] if isinstance(text, str) else found
         settings = DecodingSettings(
             _at_least_one_piece(options),
@@ -148,6 +155,28 @@ class Translator(Predictor):
         )
         layouts = [TextLayout(one, *self._languages, lines=lines) for one in texts]
         requests = _make_sentence_requests(layouts, _make_requests(texts, prefix, must, must_not))
+        sentences = iter(self._translate_sentences(requests, settings, protect, glossary, memory))
+        found = [
+            one.join([next(sentences) for _ in one.sentences], self.tokenizer.normalize)
+            for one in layouts
+        ]
+        return found[0] if isinstance(text, str) else found
+
+    def _translate_unchecked(
+        self, requests: Sequence[Request], settings: DecodingSettings
+    ) -> list[Translation]:
+        """Return what search finds for sentences, with its confidence."""
+        return self._calibrate(self._pipeline.translate(requests, settings))
+
+    def _translate_sentences(
+        self,
+        requests: Sequence[Request],
+        settings: DecodingSettings,
+        protect: bool,
+        glossary: Glossary | None = None,
+        memory: TranslationMemory | None = None,
+    ) -> list[Translation]:
+        """Translate sentences with everything that is to be kept and checked in them."""
 
         def search(some: Sequence[Request]) -> list[Translation]:
             return self._pipeline.translate(some, settings)
@@ -163,22 +192,20 @@ class Translator(Predictor):
         def protected(some: Sequence[Request]) -> list[Translation]:
             if not protect:
                 return change_case(some)
-            return self._protection.translate(some, change_case, aligned=align)
+            return self._protection.translate(some, change_case, aligned=settings.align)
 
         def remember(some: Sequence[Request]) -> list[Translation]:
             if memory is None:
                 return protected(some)
-            return memory.translate(some, protected, aligned=align)
+            return memory.translate(some, protected, aligned=settings.align)
 
-        translated = translate_distinct(requests, remember)
-        if self.calibration is not None:
-            translated = list(map(self.calibration.apply, translated))
-        sentences = iter(translated)
-        found = [
-            one.join([next(sentences) for _ in one.sentences], self.tokenizer.normalize)
-            for one in layouts
-        ]
-        return found[0] if isinstance(text, str) else found
+        return self._calibrate(translate_distinct(requests, remember))
+
+    def _calibrate(self, found: list[Translation]) -> list[Translation]:
+        """Return translations with their confidences, where the model is calibrated."""
+        if self.calibration is None:
+            return found
+        return list(map(self.calibration.apply, found))
 
     @cached_property
     def aligns(self) -> bool:
@@ -403,7 +430,14 @@ def load(
     CPU a `draft`, a smaller model of the same pieces, makes greedy search faster where texts come
     one by one; what is found is the same. With its `shortlist` a model computes only the pieces
     that a text may need, and some translations change.
+
+    A name such as de-ko, where no model has it, is a chain of installed models: one with these
+    languages, or two that are joined by a third language.
     """
+    if not others and draft is None and (chain := find_named_chain(path)) is not None:
+        from dragoman.inference.pivot_translator import load_chain
+
+        return load_chain(chain, device=device, precision=precision, shortlist=shortlist)
     loaded, engine = load_for_inference((path, *others), device, precision)
     if draft is not None:
         attach_draft_model(loaded[0], engine, draft)

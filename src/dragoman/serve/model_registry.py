@@ -10,7 +10,9 @@ from dragoman.errors import ConfigError, DataError
 from dragoman.inference import Translator
 from dragoman.inference.cpu import CpuEngine
 from dragoman.inference.loading import attach_shortlist, choose_device, load_for_inference
+from dragoman.inference.model_chains import join_pairs
 from dragoman.inference.parser import Parser
+from dragoman.inference.pivot_translator import PivotTranslator
 from dragoman.inference.translation_memory import TranslationMemory
 from dragoman.serve.batcher import BatchedEngine, Batcher
 from dragoman.serve.errors import ServiceError
@@ -38,7 +40,12 @@ class ServedModel:
         self.chunk = chunk
         """How many texts of one request are done at a time in the serial queue."""
         self.source, self.target = languages or ("", "")
-        self.batched = isinstance(model._engine, BatchedEngine)
+        self.through = "" if isinstance(model, Parser) else model.through
+        """The language in between, where two of the other models translate for this one."""
+        engines = [model._engine]
+        if isinstance(model, PivotTranslator):
+            engines = [model.first._engine, model.second._engine]
+        self.batched = all(isinstance(engine, BatchedEngine) for engine in engines)
         self.memory: TranslationMemory | None = None
         """Sentences whose translations are known."""
 
@@ -72,7 +79,7 @@ class ServedModel:
 
 
 class ModelRegistry:
-    """Hold all models that are served, in the order they were given."""
+    """Hold all models that are served, in the order they were given, and the pairs they join."""
 
     def __init__(self, settings: Settings, batcher: Batcher) -> None:
         self.models: list[ServedModel] = []
@@ -85,12 +92,28 @@ class ModelRegistry:
                 )
             paths[name] = path
             self.models.append(_load(name, path, settings, batcher))
+        self.pivots = self._join_models()
+        """Two models each, that together translate what none of them does; they are not copied."""
         for path in settings.memories:
             self._use_memory(path)
         for unknown in set(settings.pairs) - set(paths):
             raise ConfigError(
                 f"--pair {unknown}=…: no such model is served; the models are {', '.join(paths)}"
             )
+
+    def _join_models(self) -> list[ServedModel]:
+        """Return what two models together translate that none does alone."""
+        direct = [one for one in self.models if not one.is_parser]
+        pivots = []
+        for pair, numbers in join_pairs([(one.source, one.target) for one in direct]).items():
+            if len(numbers) == 2:
+                first, second = (direct[number] for number in numbers)
+                name = "-".join(pair)
+                if any(one.name == name for one in self.models):
+                    name = f"{first.name}+{second.name}"
+                joined = PivotTranslator(first.translator, second.translator)
+                pivots.append(ServedModel(name, joined, pair, min(first.chunk, second.chunk)))
+        return pivots
 
     def _use_memory(self, path: Path) -> None:
         """Let the translators of a memory's languages use it; refuse one that none can use."""
@@ -108,8 +131,8 @@ class ModelRegistry:
 
     @property
     def translators(self) -> list[ServedModel]:
-        """Return the models that translate."""
-        return [one for one in self.models if not one.is_parser]
+        """Return the models that translate, and after them those that do so in twos."""
+        return [*(one for one in self.models if not one.is_parser), *self.pivots]
 
     @property
     def parsers(self) -> list[ServedModel]:
@@ -151,7 +174,7 @@ class ModelRegistry:
 
     def find_name(self, name: str) -> ServedModel:
         """Return the model of a name, or raise 404."""
-        for one in self.models:
+        for one in (*self.models, *self.pivots):
             if one.name == name:
                 return one
         raise ServiceError(404, f"there is no model {name!r}; see /v1/models")
@@ -172,4 +195,5 @@ def _load(name: str, path: Path, settings: Settings, batcher: Batcher) -> Served
     languages = settings.pairs.get(name) or config.data.languages
     if not languages:
         raise ConfigError(f"{path}: does not name its languages; add --pair {name}=en-de")
+    loaded[0].config = config.updated({"data": {"languages": list(languages)}})
     return ServedModel(name, Translator(*loaded, engine=engine), tuple(languages), chunk)

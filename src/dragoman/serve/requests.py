@@ -51,6 +51,8 @@ class TranslatedText(NamedTuple):
     source: str
     confidence: float
     """How probable this language is; 1 if the request names it."""
+    through: str = ""
+    """The language in between, where two models translated."""
 
     def with_language_issue(self, issue: Issue) -> TranslatedText:
         """Return this with the issue that the text seems to be in another language."""
@@ -112,9 +114,9 @@ async def translate(
             )
         )
     results: dict[int, TranslatedText] = {}
-    for members, translations in zip(groups.values(), translated, strict=True):
+    for (chosen, members), translations in zip(groups.items(), translated, strict=True):
         for i, translation in zip(members, translations, strict=True):
-            results[i] = TranslatedText(translation, *languages[i])
+            results[i] = TranslatedText(translation, *languages[i], through=chosen.through)
 
     def check_languages() -> list[TranslatedText]:
         for chosen, members in groups.items():

@@ -92,10 +92,12 @@ class _Server(uvicorn.Server):
 
     def _log_models(self) -> None:
         registry = self._service.registry
-        for one in registry.models:
+        for one in (*registry.models, *registry.pivots):
             task = "parsing" if one.is_parser else "translation"
             pair = {} if one.is_parser else {"source": one.source, "target": one.target}
-            fields = {"name": one.name, "task": task, **pair, "default": registry.is_default(one)}
+            through = {"through": one.through} if one.through else {}
+            default = registry.is_default(one)
+            fields = {"name": one.name, "task": task, **pair, **through, "default": default}
             log.info("model", extra={"fields": fields})
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:

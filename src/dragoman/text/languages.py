@@ -52,6 +52,12 @@ def language_name(code: str) -> str:
     return _NAMES.get(primary_code(code), code)
 
 
+def parse_pair(name: str) -> tuple[str, str] | None:
+    """Return the two codes that a name such as de-ko consists of, or None for other names."""
+    found = re.fullmatch(r"([a-z]{2,3})-([a-z]{2,3})", name)
+    return (found[1], found[2]) if found and found[1] != found[2] else None
+
+
 def written_without_spaces(code: str | None) -> bool:
     """Return whether a language is written without spaces between words; Korean has them."""
     return primary_code(code) in _WITHOUT_SPACES

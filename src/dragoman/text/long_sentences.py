@@ -15,17 +15,19 @@ _AFTER_CLAUSE: Final = re.compile(r"(?<=[,;:–—])\s+|(?<=[、，；：])")
 
 
 def split_lines(
-    lines: Sequence[str], count: CountPieces, limit: int, longest: int
+    lines: Sequence[str], count: CountPieces, limit: int, longest: Callable[[], int]
 ) -> list[tuple[list[str], bool]]:
     """Cut each line into segments of at most `limit` pieces; joined they are the line, but spaces.
 
     A line is cut at sentence ends where possible; True says that it was not, and a sentence was cut
-    between clauses, words or, in a word without end, characters. A piece has at most `longest`
-    characters.
+    between clauses, words or, in a word without end, characters. A piece has at most `longest()`
+    characters, which is asked for only where a line is long.
     """
-    cutter = _Cutter(count, limit, longest)
     # A piece is at least one byte of the text: short lines need not be counted.
     doubtful = {line for line in lines if len(line.encode("utf-8", "replace")) >= limit}
+    if not doubtful:
+        return [([line], False) for line in lines]
+    cutter = _Cutter(count, limit, longest())
     fits = dict(cutter.check_fit(list(doubtful)))
     return [([line], False) if fits.get(line, True) else cutter.split(line) for line in lines]
 

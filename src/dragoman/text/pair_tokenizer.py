@@ -105,9 +105,10 @@ class PairTokenizer(Tokenizer):
         return []
 
     @cached_property
-    def _surfaces(self) -> list[bytes]:
+    def _surfaces(self) -> dict[int, bytes]:
         marks = [b""] * UNK + [" \u2047 ".encode()]
-        return marks + [p.replace(SPACE_MARK, " ").encode() for p in self._spelling[FIRST_PIECE:]]
+        pieces = [p.replace(SPACE_MARK, " ").encode() for p in self._spelling[FIRST_PIECE:]]
+        return dict(enumerate(marks + pieces))
 
 
 def _processor(model: bytes) -> Any:

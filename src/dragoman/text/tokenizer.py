@@ -221,7 +221,10 @@ class Tokenizer:
 
         A text has at least its own length divided by this many pieces.
         """
-        return max(len(surface.decode("utf-8", "replace")) for surface in self._surfaces)
+        return max(
+            len(surface.decode("utf-8", "replace"))
+            for surface in map(self._surfaces.__getitem__, range(len(self)))
+        )
 
     @cached_property
     def byte_ids(self) -> frozenset[int]:
@@ -293,7 +296,7 @@ class Tokenizer:
 
     def decode(self, ids: Iterable[int]) -> str:
         """Return the text of any ids as one line; marks are skipped, broken bytes become U+FFFD."""
-        surfaces, size = self._surfaces, len(self._surfaces)
+        surfaces, size = self._surfaces, len(self)
         data = b"".join([surfaces[i] for i in ids if 0 <= i < size])
         return collapse_spaces(data.decode("utf-8", "replace"))
 
@@ -315,7 +318,7 @@ class Tokenizer:
         A piece that is only a space, or a byte of an unfinished character, belongs to the word it
         leads to. Ids that say nothing (begin, end, padding) belong to none: -1.
         """
-        size = len(self._surfaces)
+        size = len(self)
         surfaces = [self._surfaces[i] if 0 <= i < size else b"" for i in ids]
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
         starts: list[int] = []  # for each id, how many characters there were before it
@@ -333,20 +336,30 @@ class Tokenizer:
         ]
 
     @cached_property
-    def _surfaces(self) -> list[bytes]:
+    def _surfaces(self) -> dict[int, bytes]:
         """Return what each id stands for, as bytes."""
-        table = []
-        for i in range(len(self)):
-            piece = self._processor.IdToPiece(i)
-            if self._processor.IsByte(i):
-                table.append(bytes([int(piece[3:5], 16)]))
-            elif self._processor.IsControl(i):
-                table.append(b"")
-            elif self._processor.IsUnknown(i):
-                table.append(" \u2047 ".encode())
-            else:
-                table.append(piece.replace(SPACE_MARK, " ").encode())
-        return table
+        return _Surfaces(self._processor)
+
+
+class _Surfaces(dict[int, bytes]):
+    """Find out what an id stands for when it is first asked for: a sentence has few of all."""
+
+    def __init__(self, processor: Any) -> None:
+        super().__init__()
+        self._processor = processor
+
+    def __missing__(self, id_: int) -> bytes:
+        piece = self._processor.IdToPiece(int(id_))
+        if self._processor.IsByte(int(id_)):
+            surface = bytes([int(piece[3:5], 16)])
+        elif self._processor.IsControl(int(id_)):
+            surface = b""
+        elif self._processor.IsUnknown(int(id_)):
+            surface = " \u2047 ".encode()
+        else:
+            surface = piece.replace(SPACE_MARK, " ").encode()
+        self[id_] = surface
+        return surface
 
 
 def read_tokenizer_settings(directory: Path) -> dict[str, Any]:

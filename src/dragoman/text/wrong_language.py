@@ -1,4 +1,4 @@
-"""`find_other_language` says in which language a text is that is not in the one expected."""
+"""A text tells its language among several, or that it is in another than the one expected."""
 
 from __future__ import annotations
 
@@ -10,7 +10,12 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Final
 
-from dragoman.text.languages import identify_language, language_name, primary_code
+from dragoman.text.languages import (
+    choose_language,
+    identify_language,
+    language_name,
+    primary_code,
+)
 from dragoman.text.scripts import CODE_POINTS, code_ranges
 
 _LANGUAGES: Final = {
@@ -75,9 +80,36 @@ _CODE_SIGN: Final = re.compile(
 _JUDGED: Final = 3000
 """So many characters of a text are enough to judge it."""
 _FEWEST_LETTERS, _ENOUGH_LETTERS, _MANY_HAN = 25, 40, 20
+_COMMON_WORDS: Final = {
+    "en": "the and of that with this you they have which would from there what",
+    "de": "und nicht ist ich das für auch wird sich einen sind werden wurde über zum",
+}
+"""These words are in most sentences of a language, and in hardly any of another."""
+_COMMON_SHARE, _COMMON_COUNT = 0.15, 2
+"""A text with so large a share of them, and so many, is in the language, whatever else it holds."""
 _MARGIN, _WIDE_MARGIN = 2.5, 5.0
 """Another language must be likelier by this, in nats by the square root of the bytes; by the second
 where letters are few or the languages close."""
+
+
+def recognize_language(text: str, languages: Sequence[str]) -> str:
+    """Return which of `languages` a text is taken to be in; there must be one at least.
+
+    Where only one of them is written in the text's script, or it has only the common words of one,
+    nothing else is looked at: the tables take half a second to load. Raise DataError where none of
+    them can be detected.
+    """
+    letters = _count_scripts(text[:_JUDGED])
+    if letters:
+        script, _ = max(letters.items(), key=lambda one: one[1] * _LETTERS_OF.get(one[0], 1))
+        written = [code for code in languages if script in _scripts_of(primary_code(code))]
+        languages = written or languages
+    counts = [_count_common_words(text[:_JUDGED], primary_code(code)) for code in languages]
+    if len(languages) > 1 and None not in counts:
+        spoken = [code for code, count in zip(languages, counts, strict=True) if count]
+        if len(spoken) == 1:
+            return spoken[0]
+    return choose_language(text[:_JUDGED], languages)[0]
 
 
 def find_other_language(text: str, expected: str) -> str | None:
@@ -121,7 +153,7 @@ def find_other_language(text: str, expected: str) -> str | None:
 def _find_within_script(text: str, expected: str, script: str) -> str | None:
     """Return which other language a text of one script is in, if the letters alone tell."""
     count = sum(map(str.isalpha, text))
-    if count < _FEWEST_LETTERS or _are_names(text):
+    if count < _FEWEST_LETTERS or _are_names(text) or _has_common_words(text, expected):
         return None
     scores = identify_language(text.lower() if text.isupper() else text)
     candidates = _LATIN_CODES.split() if script == "Latin" else _LANGUAGES[script].split()
@@ -135,6 +167,20 @@ def _find_within_script(text: str, expected: str, script: str) -> str | None:
     close = any({best, expected} <= group for group in _RELATED)
     needed = _WIDE_MARGIN if close or count < _ENOUGH_LETTERS else _MARGIN
     return best if lead > needed * math.sqrt(len(text.encode("utf-8", "replace"))) else None
+
+
+def _has_common_words(text: str, code: str) -> bool:
+    """Return whether the common words of a language alone tell that a text is in it."""
+    count = _count_common_words(text, code) or 0
+    return count >= max(_COMMON_COUNT, _COMMON_SHARE * len(text.split()))
+
+
+def _count_common_words(text: str, code: str) -> int | None:
+    """Count the common words of a language in a text; None where they are not known here."""
+    if code not in _COMMON_WORDS:
+        return None
+    common = frozenset(_COMMON_WORDS[code].split())
+    return sum(word.strip(".,;:!?()\"'„“”»«") in common for word in text.lower().split())
 
 
 def _is_code(text: str) -> bool:

@@ -98,6 +98,8 @@ def translate_directory(
     found = find_inputs(inputs, out)
     models = [model] if isinstance(model, Path) else list(model)
     translator = load(*models, device="cpu" if engine == "ray" else device)
+    translator.require_one_model("--engine")
+    models = [one.path for one in translator._loaded]  # a name is one only where it is installed
     translator.translate([], **options)  # refuses impossible options before the long work
     used = {name: value for name, value in options.items() if value is not None}
     settings = {"model": list(map(identify_model, models)), "--part": part}

@@ -21,7 +21,7 @@ from dragoman.errors import ConfigError, DataError, DragomanError
 from dragoman.inference import Translation, Translator
 from dragoman.inference.documents.document import Document, Unit
 from dragoman.inference.documents.formats import MEDIA_TYPES, open_document
-from dragoman.inference.documents.options import DocumentOptions
+from dragoman.inference.documents.options import ALL_COLUMNS, DocumentOptions
 from dragoman.inference.documents.unit_translation import translate_units
 from dragoman.system.atomic_files import atomic_write, explain_os_errors
 from dragoman.workflows.stages import identify_model
@@ -118,14 +118,7 @@ def translate_files(
                 _copy(path, result)
                 yield TranslatedFile(path, result)
                 continue
-            with explain_os_errors(path):
-                content = path.read_bytes()
-            try:
-                document = open_document(
-                    _extension(path), content, max_bytes=MAX_BYTES, options=settings
-                )
-            except DataError as error:
-                raise DataError(f"{path}: {error}") from None
+            document = _read_document(path, settings)
             translated, made = translate_document(
                 document, translate, _report_units(progress, path, document)
             )
@@ -135,6 +128,21 @@ def translate_files(
             yield TranslatedFile(path, result, translations=made)
         except DragomanError as error:
             yield TranslatedFile(path, error=str(error))
+
+
+def read_texts(path: Path) -> list[str]:
+    """Return the texts of a document, of all columns if it is a table."""
+    settings = DocumentOptions(columns=(ALL_COLUMNS,))
+    return [unit.text for unit in _read_document(path, settings).units]
+
+
+def _read_document(path: Path, settings: DocumentOptions) -> Document:
+    with explain_os_errors(path):
+        content = path.read_bytes()
+    try:
+        return open_document(_extension(path), content, max_bytes=MAX_BYTES, options=settings)
+    except DataError as error:
+        raise DataError(f"{path}: {error}") from None
 
 
 def _report_units(progress: Progress, path: Path, document: Document) -> Callable[[int], None]:

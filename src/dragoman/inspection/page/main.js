@@ -63,9 +63,13 @@ const context = {
   modelChoice,
 };
 
+// Two models that translate one after another have no attention of their own to look at.
+const canBeShown = (one) => view === "translate" || !one.through;
+
 function modelChoice(change) {
-  if (translators().length < 2) return null;
-  const names = translators().map((one) => [one.name, `${one.source} → ${one.target} · ${one.name}`]);
+  const choices = translators().filter(canBeShown);
+  if (choices.length < 2) return null;
+  const names = choices.map((one) => [one.name, `${one.source} → ${one.through ? `${one.through} → ` : ""}${one.target} · ${one.name}`]);
   return select(localize("model"), names, shared.model, (name) => {
     shared.model = name;
     shared.translation = "";
@@ -123,6 +127,10 @@ function render() {
     message, panel);
   panel.setAttribute("aria-labelledby", `tab-${view}`);
   panel.className = `view ${view}`;
+  if (!translators().filter(canBeShown).some((one) => one.name === shared.model)) {
+    shared.model = translators().find(canBeShown)?.name ?? null;
+    shared.translation = "";
+  }
   const content = h("div", {}); // a new one each time: what listened to the last one is gone
   replaceContent(panel, content);
   VIEWS[view](content, context);

@@ -124,6 +124,9 @@ class NativeTranslation(BaseModel):
     issues: list[NativeIssue] | None = Field(None, description="What was found wrong with it.")
     alternatives: list[NativeTranslation] | None = None
     source: str | None = Field(None, description="The language the text is taken to be in.")
+    through: str | None = Field(
+        None, description="The language in between, where two models translated one after another."
+    )
 
 
 class TranslateAnswer(BaseModel):
@@ -237,11 +240,14 @@ class NativeModel(BaseModel):
         description="Whether it does requests that name its languages and no model."
     )
     batched: bool = Field(description="Whether its searches share their steps.")
+    through: str | None = Field(
+        None, description="The language in between, where two of the others translate for it."
+    )
 
 
 @router.get("/models")
 async def models(request: Request) -> list[NativeModel]:
-    """List the models that are served, in the order they were given."""
+    """List the models that are served, in the order they were given, and the pairs they join."""
     registry = get_service(request).registry
     return [
         NativeModel(
@@ -251,8 +257,9 @@ async def models(request: Request) -> list[NativeModel]:
             target=one.target or None,
             default=registry.is_default(one),
             batched=one.batched,
+            through=one.through or None,
         )
-        for one in registry.models
+        for one in (*registry.models, *registry.pivots)
     ]
 
 
@@ -271,7 +278,10 @@ async def translate_texts(request: Request, body: TranslateBody) -> dict[str, An
     source, target = (model.source, model.target) if model else (None, body.target or "")
     found = await translate(request, texts, source, target, model=model, options=options)
     get_authenticator(request).add_usage(key, sum(map(len, texts)))
-    answers = [{**one.translation.to_dict(), "source": one.source} for one in found]
+    answers = [
+        {**one.translation.to_dict(), "source": one.source, "through": one.through or None}
+        for one in found
+    ]
     if body.pairs:
         for one, answer in zip(found, answers, strict=True):
             sentences = one.translation.sentences or (one.translation,)
@@ -444,7 +454,10 @@ class TokenStream(Response):
             await send({"type": "http.response.body", "body": text.encode(), "more_body": True})
 
         lines = self._text.splitlines(keepends=True)
-        with self._service.admission.admit(sum(1 for one in lines if one.strip()), on_tokens):
+        count = sum(1 for one in lines if one.strip())
+        # Of two models the first would send the tokens of another language.
+        listener = None if self._model.through else on_tokens
+        with self._service.admission.admit(count, listener):
             start = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
             await send(start)
             found: list[Between | Translation] = []
