@@ -18,7 +18,7 @@ from dragoman.bench.translation.systems import (
     write_vocabulary_map,
 )
 from dragoman.bench.translation.worker import handle_requests, peak_memory, reset_peak_memory
-from dragoman.bench.translation.worker_client import Worker, WorkerError
+from dragoman.bench.translation.worker_client import Worker, WorkerError, worker_environment
 from dragoman.inference import load
 from dragoman.inference.cpu import why_no_cpu_engine
 from dragoman.interop.export import PACKAGES, export
@@ -203,3 +203,16 @@ def test_a_worker_that_is_killed_is_told(worker: Worker) -> None:
 def test_the_last_answer_is_what_went_wrong() -> None:
     lines = [json.dumps({"do": "fly", "with": {}}) + "\n"] * 2
     assert list(handle_requests(io.StringIO("".join(lines)))) == [{"error": "'fly'"}]
+
+
+def test_others_are_held_to_the_instruction_set_that_we_are_held_to(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("MKL_ENABLE_INSTRUCTIONS", raising=False)
+    monkeypatch.delenv("DRAGOMAN_ISA", raising=False)
+    assert "MKL_ENABLE_INSTRUCTIONS" not in worker_environment(1)
+    monkeypatch.setenv("DRAGOMAN_ISA", "avx2")
+    monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", "SSE41")
+    found = worker_environment(1)
+    assert found["MKL_ENABLE_INSTRUCTIONS"] == found["CT2_FORCE_CPU_ISA"] == "AVX2"
+    assert found["ONEDNN_MAX_CPU_ISA"] == "SSE41", "what a user has set stays"

@@ -9,9 +9,10 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from dragoman.errors import DragomanError
+from dragoman.inference.cpu.kernel_library import FORCED_ISA
 
 
 class WorkerError(DragomanError):
@@ -28,7 +29,7 @@ class Worker:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
-            env=_environment(threads),
+            env=worker_environment(threads),
             text=True,
             encoding="utf-8",
         )
@@ -95,12 +96,38 @@ class Worker:
         self.close()
 
 
-def _environment(threads: int) -> dict[str, str]:
-    """Return this process's environment, with so many threads, and nothing to be downloaded."""
+_HOLDING_VARIABLES: Final = (
+    "CT2_FORCE_CPU_ISA",
+    "MKL_ENABLE_INSTRUCTIONS",
+    "ONEDNN_MAX_CPU_ISA",
+    "ATEN_CPU_CAPABILITY",
+)
+_HELD_TO: Final = {
+    "avx2": ("AVX2", "AVX2", "AVX2", "avx2"),
+    "avx_vnni": ("AVX2", "AVX2_E1", "AVX2_VNNI", "avx2"),
+    "avx512": ("AVX512", "AVX512", "AVX512_CORE", "avx512"),
+    "avx512_vnni": ("AVX512", "AVX512_E1", "AVX512_CORE_VNNI", "avx512"),
+}
+"""Where our kernel is held to an instruction set, so are others, by these values of the variables.
+
+CTranslate2 multiplies with MKL on processors of Intel and with oneDNN on others, and its own
+variable holds neither."""
+
+
+def worker_environment(threads: int) -> dict[str, str]:
+    """Return this process's environment, with so many threads, and nothing to be downloaded.
+
+    Variables that hold a system to an instruction set are kept if they are set already.
+    """
     count = str(threads)
-    return os.environ | {
-        "OMP_NUM_THREADS": count,
-        "MKL_NUM_THREADS": count,
-        "HF_HUB_OFFLINE": "1",
-        "TOKENIZERS_PARALLELISM": "false",
-    }
+    held = _HELD_TO.get(os.environ.get(FORCED_ISA, ""), ())
+    return (
+        dict(zip(_HOLDING_VARIABLES, held, strict=False))
+        | os.environ
+        | {
+            "OMP_NUM_THREADS": count,
+            "MKL_NUM_THREADS": count,
+            "HF_HUB_OFFLINE": "1",
+            "TOKENIZERS_PARALLELISM": "false",
+        }
+    )
