@@ -185,7 +185,7 @@ def test_rounds_take_turns(monkeypatch: pytest.MonkeyPatch, trained: Path) -> No
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"against": "marian"}, ConfigError, "--against marian: there is no such system; choose"),
+        ({"against": "fairseq"}, ConfigError, "--against fairseq: there is no such system; choose"),
         ({"threads": 4096}, ConfigError, r"--threads 4096: this machine has \d+ cores?"),
     ],
 )
