@@ -52,7 +52,10 @@ USES = {
 }
 
 
-@pytest.mark.parametrize("use", USES)
+@pytest.mark.parametrize(
+    "use",
+    [pytest.param(use, marks=[pytest.mark.thorough] if use == "bench" else []) for use in USES],
+)
 def test_a_name_does_what_its_directory_does(use: str, folder: Path, command: Command) -> None:
     words = USES[use].split()
     found = command(*["de-en" if word == "NAME" else word for word in words])

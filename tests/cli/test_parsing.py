@@ -516,7 +516,7 @@ def test_a_mistake_is_one_line_and_leaves_nothing(
 # --- learning ---
 
 
-@pytest.mark.slow
+@pytest.mark.thorough  # test_loop.py has a translator learn by the same loop
 def test_a_small_model_learns_to_parse_the_phrasebook(command: Command, tmp_path: Path) -> None:
     """About 20 s of a core; F1 is 85 to 87 and tagging 88 to 90, by the seed.
 

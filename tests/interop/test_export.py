@@ -177,7 +177,7 @@ def test_a_directory_that_is_not_empty_is_refused(make: Make, tmp_path: Path) ->
     assert (tmp_path / "out" / "mine").read_text() == "precious"
 
 
-@pytest.mark.slow
+@pytest.mark.thorough  # as all that ONNX is compiled for
 def test_the_loop_on_the_onnx_page_works_as_printed(make: Make, tmp_path: Path) -> None:
     need("onnx")
     loaded = make("model.norm=pre", *SHALLOW[:1], "model.decoder_layers=2")

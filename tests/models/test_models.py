@@ -190,7 +190,7 @@ def test_nothing_but_padding_is_finite_and_reaches_every_weight(model: Model) ->
         assert parameter.grad.isfinite().all(), name
 
 
-@pytest.mark.slow
+@pytest.mark.thorough  # test_architectures.py has every architecture learn, and search find it
 def test_it_learns_to_copy(model: Model) -> None:
     """A wrong gradient, or dropout that never lets go, fails here."""
     model.float().train()
