@@ -1,6 +1,6 @@
 """Measure what protection keeps, what it costs, and whether it harms ordinary translations.
 
-    python benchmarks/protected_items.py MODEL --language de --sentences 5000 \
+    python benchmarks/protected_items.py MODEL --sentences 5000 \
         --text newstest2013.de newstest2013.en --text europarl-dev.de europarl-dev.en
 
 Sentences are generated from templates in German and English, with every kind of item that is
@@ -357,7 +357,6 @@ def main() -> None:
     """Read the arguments, measure, and print two tables."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("model", type=Path)
-    parser.add_argument("--language", default="de", choices=("de", "en"), help="of the sources")
     parser.add_argument("--sentences", type=int, default=5000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--beam", type=int, help="as the model's config says by default")
@@ -368,9 +367,10 @@ def main() -> None:
     parser.add_argument("--show", type=int, default=0, help="print so many items that were lost")
     parser.add_argument("--json", type=Path, help="write every sentence and its translations there")
     arguments = parser.parse_args()
-    source = arguments.language
-    target = "en" if source == "de" else "de"
     translator = load(arguments.model)
+    source, target = translator.config.data.languages or ("", "")
+    if {source, target} != {"de", "en"}:
+        raise SystemExit(f"{arguments.model} does not translate between German and English")
     options: dict[str, Any] = {} if arguments.beam is None else {"beam": arguments.beam}
 
     ways: dict[str, Callable[[Sequence[str]], list[Translation]]] = {
