@@ -241,7 +241,7 @@ class _IndexHandler(BaseHTTPRequestHandler):
         self.server.sent += len(content)
 
     def log_message(self, *_: Any) -> None:
-        """Say nothing."""
+        """Keep the requests out of the output of the tests."""
 
 
 @pytest.fixture(scope="module")

@@ -133,7 +133,7 @@ class RemoteFile(io.RawIOBase):
         return True
 
     def readable(self) -> bool:
-        """Return True."""
+        """Return True: a wheel is only read."""
         return True
 
     def tell(self) -> int:
@@ -180,7 +180,7 @@ class _Links(HTMLParser):
         self.feed(page)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Begin a link."""
+        """Remember the attributes of a link; its text follows."""
         if tag == "a":
             self.found.append((dict(attrs), ""))
 
