@@ -3,7 +3,9 @@
     python models/build_corpus.py DATA OUT --pair en-de
 
 DATA holds Europarl, Tatoeba, web/ and mono/ as their README describes. OUT gets corpus.en and
-corpus.de, filtered by ``dragoman filter``, and mono.de, text to be translated back.
+corpus.de, filtered by ``dragoman filter``, and text without translations: mono.de is worth
+imitating, and is translated back; talk.ko is only worth understanding. For Korean, whose pairs are
+nearly all about software, mono.en is English of other pairs.
 """
 
 from __future__ import annotations
@@ -13,8 +15,8 @@ import lzma
 import re
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator
-from itertools import chain
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain, islice
 from pathlib import Path
 
 from dragoman.data.filtering import Selection, filter_corpus
@@ -26,6 +28,11 @@ LEFT_OUT = {
 }
 GENERAL_TWICE = {"tatoeba", "korsts", "cocoa"}
 """Sources of everyday sentences, given twice: there are few of them."""
+TALK = ("e9t/nsmc", "warnikchow/3i4k", "storidient/KoCoNovel")
+"""Sources of Korean that is not to be imitated: reviews with errors, commands without marks, and
+fiction of a hundred years ago."""
+ENGLISH_SENTENCES = 320_000
+"""How many sentences of Europarl are taken as English text, beside all of Tatoeba."""
 
 _ACCELERATOR = re.compile(r"(?<![\w&_])([&_])(?=\w)|(?<=\w)([&_])(?=\w)")
 _KOREAN_ACCELERATOR = re.compile(r"\s?\([&_]?[A-Z]\)")
@@ -56,6 +63,22 @@ def read_pairs(data: Path, pair: str) -> Iterator[tuple[str, str, str]]:
         else:
             names = iter(lambda source=source: source, None)
         yield from zip(names, english, translated, strict=False)
+
+
+def read_english(data: Path) -> list[str]:
+    """Return sentences of Tatoeba, Buddhist texts and Europarl, in English, each once."""
+    general, formal = {}, {}
+    for source, english, _ in read_pairs(data, "en-de"):
+        if 12 <= len(english) <= 400 and source in ("tatoeba", "suttacentral"):
+            general[english] = None
+        elif 40 <= len(english) <= 300 and source == "europarl":
+            formal[english] = None
+    return [*general, *islice(formal, ENGLISH_SENTENCES)]
+
+
+def write(path: Path, lines: Iterable[str]) -> None:
+    """Write lines to a file."""
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
 def strip_accelerators(english: str, translated: str) -> tuple[str, str]:
@@ -101,12 +124,18 @@ def korean(_: str, text: str) -> str:
 def build(data: Path, out: Path, pair: str, *, repeat: float, leave_out: float) -> None:
     """Write the filtered corpus and the monolingual text to a directory."""
     other = pair.removeprefix("en-")
-    mono = [text for text in read(data / f"mono/{other}.txt.xz") if 20 <= len(text) <= 600]
+    names = read(data / f"mono/{other}.source.xz")
+    texts = read(data / f"mono/{other}.txt.xz")
+    found = [
+        (name, text) for name, text in zip(names, texts, strict=True) if 20 <= len(text) <= 600
+    ]
+    mono = [text for name, text in found if not name.startswith(TALK)]
+    talk = [text for name, text in found if name.startswith(TALK)]
     mend: Callable[[str, str], str] = GermanSpelling(iter(mono)) if other == "de" else korean
     with tempfile.TemporaryDirectory(dir=out.parent) as temporary:
         raw = ParallelFiles(Path(temporary, "raw.en"), Path(temporary, f"raw.{other}"))
         sample = Path(temporary, "sample")
-        sample.write_text("".join(f"{text}\n" for text in mono), encoding="utf-8")
+        write(sample, [*mono, *talk])
         with (
             raw.source.open("w", encoding="utf-8") as left,
             raw.target.open("w", encoding="utf-8") as right,
@@ -118,18 +147,22 @@ def build(data: Path, out: Path, pair: str, *, repeat: float, leave_out: float) 
                 left.write(f"{english}\n")
                 right.write(f"{mend(english, translated)}\n")
         selection = Selection(sample, repeat, leave_out)
-        names = ("corpus.en", f"corpus.{other}")
-        report = filter_corpus(raw, out, names, selection=selection)
+        files = ("corpus.en", f"corpus.{other}")
+        report = filter_corpus(raw, out, files, selection=selection)
     with (
-        (out / names[0]).open("a", encoding="utf-8") as left,
-        (out / names[1]).open("a", encoding="utf-8") as right,
+        (out / files[0]).open("a", encoding="utf-8") as left,
+        (out / files[1]).open("a", encoding="utf-8") as right,
     ):
         for source, english, translated in read_pairs(data, pair):
             if source in GENERAL_TWICE:
                 left.write(f"{english}\n")
                 right.write(f"{mend(english, translated)}\n")
-    (out / f"mono.{other}").write_text("".join(f"{text}\n" for text in mono), encoding="utf-8")
-    print("\n".join(chain(report.lines(), [f"{len(mono):,} sentences of monolingual text"])))
+    write(out / f"mono.{other}", mono)
+    if talk:
+        write(out / f"talk.{other}", talk)
+    if pair == "en-ko":
+        write(out / "mono.en", read_english(data))
+    print("\n".join(chain(report.lines(), [f"{len(found):,} sentences of monolingual text"])))
 
 
 def main() -> None:

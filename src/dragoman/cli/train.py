@@ -39,6 +39,12 @@ def train(
     out: Annotated[
         Path | None, typer.Option(help="The run's directory; default: runs/DATE.")
     ] = None,
+    start_from: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="MODEL", help="Begin with this model's weights, to adapt it to other text."
+        ),
+    ] = None,
     resume: Annotated[Path | None, typer.Option(metavar="RUN", help="Continue this run.")] = None,
     quiet: Quiet = False,
     as_json: Json = False,
@@ -52,7 +58,7 @@ def train(
 
     assignments = _collect_assignments(set_ or [], languages, steps, epochs)
     if resume is not None:
-        if files or valid or test or out or languages or preset or task:
+        if files or valid or test or out or languages or preset or task or start_from:
             raise ConfigError(
                 "--resume RUN takes only --set, --steps and --epochs; the run knows its files and "
                 "preset"
@@ -67,6 +73,7 @@ def train(
                 valid=valid or (),
                 tests=group_files(test or [], config.data),
                 run=out,
+                start_from=start_from,
                 assignments=assignments,
                 epochs=epochs,
                 quiet=quiet,

@@ -22,7 +22,7 @@ from dragoman.data.batching.batches import Batch, Batches
 from dragoman.data.prepare import Prepared
 from dragoman.errors import ConfigError, TrainingError
 from dragoman.messages import counted
-from dragoman.model_directory import save_model
+from dragoman.model_directory import LoadedModel, save_model
 from dragoman.models import Model, build
 from dragoman.models.weights import get_weights, set_weights
 from dragoman.system.atomic_files import atomic_write, remove_leftovers
@@ -80,9 +80,18 @@ class Outcome:
 
 
 def fit(
-    config: Config, data: Prepared, run: Path, *, resume: bool = False, quiet: bool = False
+    config: Config,
+    data: Prepared,
+    run: Path,
+    *,
+    resume: bool = False,
+    start_from: LoadedModel | None = None,
+    quiet: bool = False,
 ) -> Outcome:
-    """Train on prepared data, from the beginning or from the newest checkpoint of `run`."""
+    """Train on prepared data, from the beginning or from the newest checkpoint of `run`.
+
+    The beginning is random weights, or those of `start_from`.
+    """
     if resume and config.training.batch_tokens == "auto":
         raise ConfigError(
             f"{run}: training.batch_tokens is fixed when a run begins; resume it without "
@@ -100,7 +109,9 @@ def fit(
         join_process_group(device, timeout) as ranks,
         run_watchdog(ranks, run, timeout) as report_step,
     ):
-        trainer = Trainer(config, data, run, device, ranks, signals, report_step, quiet=quiet)
+        trainer = Trainer(
+            config, data, run, device, ranks, signals, report_step, start_from, quiet=quiet
+        )
         return trainer.train(resume=resume)
 
 
@@ -131,6 +142,7 @@ class Trainer:
         ranks: Ranks,
         signals: SignalCatcher,
         report_step: Callable[[int], None],
+        start_from: LoadedModel | None = None,
         *,
         quiet: bool,
     ) -> None:
@@ -139,6 +151,9 @@ class Trainer:
         self.quiet = quiet or not ranks.is_first
         torch.manual_seed(config.training.seed)  # every rank begins with the same weights
         self.model = build(config.model, *data.tokenizer.sizes)
+        if start_from is not None:
+            first = get_weights(start_from.model)
+            set_weights(self.model, first, where=str(start_from.path))
         torch.manual_seed(config.training.seed * 1_000_003 + ranks.rank)  # and its own dropout
         self.stepper = Stepper(config, self.model, device, ranks)
         self.batches = self._make_batches()

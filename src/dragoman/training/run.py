@@ -15,8 +15,9 @@ from dragoman.data import Progress
 from dragoman.data.prepare import FIXED_DATA_SETTINGS, Prepared, prepare
 from dragoman.data.readers import fill_in_languages, open_corpus
 from dragoman.data.readers.parallel import Corpus
-from dragoman.errors import ConfigError, TrainingError
+from dragoman.errors import ConfigError, ModelError, TrainingError
 from dragoman.messages import counted
+from dragoman.model_directory import LoadedModel, open_model
 from dragoman.system.atomic_files import explain_os_errors
 from dragoman.training.checkpoints.checkpoint import list_checkpoints
 from dragoman.training.distributed.ranks import (
@@ -39,6 +40,7 @@ def train(
     valid: Sequence[Path | str] = (),
     tests: Sequence[Sequence[Path | str]] = (),
     run: Path | str | None = None,
+    start_from: Path | str | None = None,
     assignments: Sequence[str] = (),
     epochs: float | None = None,
     quiet: bool = False,
@@ -51,10 +53,15 @@ def train(
     an assignment that contradicts it is refused. `epochs` takes the place of training.steps.
     Without `valid`, some pairs are held out; `tests` are more sets, scored at every validation and
     never chosen by. Everything is written under `run`, by default a new directory in runs/.
+    `start_from` is a model whose weights training begins with, to adapt it to other text; it gives
+    the tokeniser, and [model] of the config.
     """
     if isinstance(config, str):
         config = load_preset(config)
     config = config.overridden(assignments)
+    first = None if start_from is None else _open_first_model(start_from)
+    if first is not None:
+        config = _with_settings_of(first, config, assignments)
     _check_epochs(epochs, config, assignments)
     directory = Path(run) if run is not None else _new_run()
     if (directory / "config.toml").exists():
@@ -94,6 +101,7 @@ def train(
                 progress=progress,
                 show_message=None if quiet else ProgressDisplay(steps=0).show_message,
                 replace=True,
+                tokenizer=None if first is None else first.tokenizer,
             )
         except BaseException:
             if not existed:
@@ -106,9 +114,11 @@ def train(
         copy_test_sets(
             directory, [[Path(file) for file in files] for files in tests], data.config.data
         )
-        config = _resolve_config(config, data, directory)
+        if first is not None:
+            _check_same_pieces(first, data)
+        config = _resolve_config(config, data, directory, first)
         config = _set_epochs(config, data, epochs, quiet=quiet)
-        return fit(config, data, directory, quiet=quiet)
+        return fit(config, data, directory, start_from=first, quiet=quiet)
 
 
 def resume(
@@ -138,8 +148,57 @@ def resume(
     data.refuse_contradictions(assignments)
     config = _set_epochs(config, data, epochs, quiet=quiet)
     has_checkpoint = bool(list_checkpoints(directory))
+    first = None
+    if run_file.start_from is not None and not has_checkpoint:
+        first = _open_first_model(directory / run_file.start_from)
     with explain_os_errors(directory):
-        return fit(config, data, directory, resume=has_checkpoint, quiet=quiet)
+        return fit(config, data, directory, resume=has_checkpoint, start_from=first, quiet=quiet)
+
+
+def _open_first_model(path: Path | str) -> LoadedModel:
+    """Open the model that training begins with; refuse one whose weights are only rounded."""
+    model = open_model(path)
+    if model.has_only_int8:
+        raise ModelError(
+            f"{model.path}: has its weights in int8 only, and cannot be trained further; start "
+            "from the run or the model that it was made of"
+        )
+    return model
+
+
+def _with_settings_of(model: LoadedModel, config: Config, assignments: Sequence[str]) -> Config:
+    """Return the config with what the first model fixes; refuse assignments that contradict it."""
+    if model.config.data.task != config.data.task:
+        raise ConfigError(
+            f"{model.path}: a model for {model.config.data.task}, not for {config.data.task}; "
+            f"choose another preset, or add --task {model.config.data.task}"
+        )
+    for section in ("model", "tokenizer", "trees"):
+        fixed = getattr(model.config, section)
+        for key, value in parse_assignments(assignments).get(section, {}).items():
+            # Dropout is no property of the weights: another amount of it may suit other text.
+            if "dropout" not in key and value != getattr(fixed, key):
+                raise ConfigError(
+                    f"{section}.{key} = {value} contradicts {model.path}, which has "
+                    f"{getattr(fixed, key)}; leave it out, or train without --start-from"
+                )
+    dropouts = ("dropout", "attention_dropout", "activation_dropout")
+    kept = {name: getattr(config.model, name) for name in dropouts}
+    return dataclasses.replace(
+        config,
+        model=dataclasses.replace(model.config.model, **kept),
+        tokenizer=model.config.tokenizer,
+        trees=model.config.trees,
+    )
+
+
+def _check_same_pieces(model: LoadedModel, data: Prepared) -> None:
+    """Raise ConfigError if a prepared corpus has other pieces than the model."""
+    if model.tokenizer.fingerprint != data.tokenizer.fingerprint:
+        raise ConfigError(
+            f"{data.path}: prepared with another tokeniser than that of {model.path}; prepare it "
+            f"with: dragoman prepare … --tokenizer {model.path}"
+        )
 
 
 def _is_prepared(path: Path, config: Config) -> bool:
@@ -169,7 +228,9 @@ def _open_files(config: Config, paths: Sequence[Path]) -> tuple[Config, Corpus]:
     return config, open_corpus(paths, config.data)
 
 
-def _resolve_config(config: Config, data: Prepared, directory: Path) -> Config:
+def _resolve_config(
+    config: Config, data: Prepared, directory: Path, first: LoadedModel | None
+) -> Config:
     """Return the run's config, with what preparing has fixed, and write its run file."""
     prepared = data.config
     kept = {name: getattr(prepared.data, name) for name in FIXED_DATA_SETTINGS}
@@ -187,7 +248,10 @@ def _resolve_config(config: Config, data: Prepared, directory: Path) -> Config:
     if environment_rank() == 0:
         directory.mkdir(parents=True, exist_ok=True)
         place = os.path.relpath(data.path.resolve(), directory.resolve())
-        RunFile(place, job_id()).write(directory)
+        start = (
+            first if first is None else os.path.relpath(first.path.resolve(), directory.resolve())
+        )
+        RunFile(place, job_id(), start).write(directory)
     return resolved
 
 

@@ -1,4 +1,4 @@
-"""The file ``run.json`` of a run says where its prepared corpus is, and which job began it."""
+"""The file ``run.json`` of a run says where its corpus and first weights are, and its job."""
 
 from __future__ import annotations
 
@@ -18,13 +18,15 @@ class RunFile:
     """The path of the prepared corpus, relative to the run's directory."""
     job: str | None = None
     """The torchrun job that began the run, empty without torchrun."""
+    start_from: str | None = None
+    """The path of the model whose weights the run begins with, relative to the run's directory."""
 
     @classmethod
     def read(cls, run: Path) -> RunFile | None:
         """Read the file of a run; return None where there is none, or where it is damaged."""
         try:
             values = json.loads((run / "run.json").read_text(encoding="utf-8"))
-            return cls(str(values["data"]), values.get("job"))
+            return cls(str(values["data"]), values.get("job"), values.get("start_from"))
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None
 
