@@ -56,7 +56,7 @@ def score(parser: Parser, gold: list[Tree]) -> dict[str, Any]:
         )
         for name, value in zip(COLUMNS, values, strict=True):
             found[f"{name}, beam {beam}"] = round(value, 2)
-        found[f"sentences a second, beam {beam}"] = round(speed)
+        found[f"sentences a second, beam {beam}"] = round(speed, 1)
         found["signature"] = scores.parameters.signature
     return found
 
