@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -107,7 +108,7 @@ def test_of_several_parsers_one_has_to_be_named(
     models: Path, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shutil.copytree(models / "parse-en", "more/parse-news")
-    monkeypatch.setenv("DRAGOMAN_MODELS", f"{models}:more")
+    monkeypatch.setenv("DRAGOMAN_MODELS", f"{models}{os.pathsep}more")
     assert bad(command("parse", "The dog barks.")) == (
         "several parsers are installed; name one of parse-en, parse-news"
     )
