@@ -116,7 +116,9 @@ def render(card: dict[str, Any], parser: Parser, directory: Path) -> str:
         "```console\n"
         "$ python models/train_parser.py OUT --data DATA --until data\n"
         f"$ python models/train_parser.py OUT --steps {card['steps']}{more}\n"
-        f"$ python models/write_parser_card.py models/{name} DATA\n```",
+        f"$ python models/write_parser_card.py models/{name} DATA"
+        + " --self-trained" * card["self_trained"]
+        + "\n```",
     ]
     return "\n\n".join(parts) + "\n"
 
