@@ -1,4 +1,4 @@
-"""Name what the translators of this directory learned from, and on which terms it may be used."""
+"""Name what the models of this directory learned from, and on which terms it may be used."""
 
 from __future__ import annotations
 
@@ -56,3 +56,21 @@ def group_of(source: str) -> str:
         if source in sources or source.partition("-")[0] in sources:
             return name
     raise SystemExit(f"models/sources.py does not name {source}")
+
+
+TREEBANKS: Final[dict[str, tuple[str, str, str, str]]] = {
+    "gum": (
+        "GUM",
+        "trees of interviews, news, guides, fiction, talk and more, automatic from gold tags",
+        "CC BY 4.0 (annotations)",
+        "Amir Zeldes and others, [Georgetown University](https://gucorpling.org/gum/), 2017",
+    ),
+    "craft": (
+        "CRAFT",
+        "gold trees of biomedical articles",
+        "CC BY 3.0",
+        "Karin Verspoor, Michael Bada and others, "
+        "[University of Colorado](https://github.com/UCDenver-ccp/CRAFT), 2012",
+    ),
+}
+"""By the name of its files: a treebank's own name, what it is, its terms, and whose it is."""

@@ -112,7 +112,7 @@ def render(card: dict[str, Any], source: str, target: str, directory: Path) -> s
         f"{(directory / INT8_FILE).stat().st_size / 1e6:.1f} MB, taught by a larger one. "
         f"License: {card['license']}.",
         "## Scores",
-        _table(["", "sentences", *head], rows),
+        table(["", "sentences", *head], rows),
         "Translated as `dragoman translate --lines` does, scored by sacreBLEU ("
         + ", ".join(f"`{signatures[f'{metric} signature']}`" for metric in ("BLEU", "chrF2"))
         + f"). Its teacher has {card['teacher_bleu']} BLEU on FLORES-200 dev with a beam of 4. The "
@@ -121,7 +121,7 @@ def render(card: dict[str, Any], source: str, target: str, directory: Path) -> s
         (HERE / f"limits/{name}.md").read_text(encoding="utf-8").strip(),
         "## What it learned from",
         "Pairs before filtering; for the monolingual text, sentences.",
-        _table(["source", "what", "pairs", "terms"], data),
+        table(["source", "what", "pairs", "terms"], data),
         "## How it was made",
         "```console\n"
         f"$ python models/build_corpus.py DATA corpus --pair en-{other}\n"
@@ -133,7 +133,8 @@ def render(card: dict[str, Any], source: str, target: str, directory: Path) -> s
     return "\n\n".join(parts) + "\n"
 
 
-def _table(head: list[str], rows: list[list[str]]) -> str:
+def table(head: list[str], rows: list[list[str]]) -> str:
+    """Return a table as Markdown has it."""
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 

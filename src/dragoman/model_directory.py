@@ -331,14 +331,28 @@ def read_languages(directory: Path) -> tuple[str, ...]:
 
     Nothing else of it is read or checked.
     """
+    data = _read_data_settings(directory)
     try:
-        table = tomllib.loads((directory / CONFIG_FILE).read_text(encoding="utf-8"))
-        data = table["data"]
         languages = tuple(map(str, data["languages"]))
-    except (OSError, ValueError, KeyError, TypeError):
+    except (KeyError, TypeError):
         return ()
     translates = data.get("task", "translation") == "translation"
     return languages if translates and len(languages) == 2 else ()
+
+
+def is_parser(directory: Path) -> bool:
+    """Return whether the model in a directory parses; nothing else of it is read or checked."""
+    return _read_data_settings(directory).get("task") == "parsing"
+
+
+def _read_data_settings(directory: Path) -> dict[str, Any]:
+    """Return what a model's settings say of its data, and nothing where they cannot be read."""
+    try:
+        table = tomllib.loads((directory / CONFIG_FILE).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    data = table.get("data")
+    return data if isinstance(data, dict) else {}
 
 
 def _read_card(path: Path) -> dict[str, Any]:

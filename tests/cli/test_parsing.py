@@ -327,7 +327,7 @@ def test_whatever_the_lines_there_are_as_many_trees(
     }
     file = tmp_path / "odd.txt"
     file.write_bytes("".join(f"{line}\n" for line in taken.values()).encode())
-    result = command("parse", run, file)
+    result = command("parse", run, file, "--lines")
     assert result.status == 0
     assert "of more than 80 pieces" in result.err
     trees = result.out.split("\n")[:-1]

@@ -7,12 +7,13 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dragoman.cli.console import load_chain, load_translator, print_message
 from dragoman.cli.findings import Findings
+from dragoman.cli.inputs import path_exists, sort_inputs
 from dragoman.cli.options import (
     Beam,
     Device,
@@ -32,7 +33,7 @@ from dragoman.cli.translation_modes import (
     translate_in_parts,
     translate_text,
 )
-from dragoman.errors import ConfigError, DataError, ModelError
+from dragoman.errors import ConfigError, ModelError
 from dragoman.messages import counted
 
 if TYPE_CHECKING:
@@ -40,9 +41,6 @@ if TYPE_CHECKING:
     from dragoman.inference.model_chains import ModelChain
     from dragoman.inference.translation_memory import TranslationMemory
     from dragoman.search import SamplingOptions
-
-LIKE_A_FILE: Final = re.compile(r"\S*(?:[/\\]\S*|\w\.\w{1,5})")
-"""A word that looks like the name of a file: it has a slash or an extension."""
 
 
 def translate(
@@ -241,7 +239,7 @@ def translate(
         )
     words = [*([] if model is None else [model]), *(inputs or ())]
     named, rest = split_model(words, chosen_by_language=to is not None or from_ is not None)
-    texts, files = _sort_inputs(rest)
+    texts, files = sort_inputs(rest, "translate")
     chain = None if named is not None else _choose_chain(texts, files, from_, to, interactive)
     if chain is not None and (with_ or draft or (engine is not None and len(chain.models) > 1)):
         raise ConfigError(
@@ -358,8 +356,8 @@ def split_model(words: Sequence[str], *, chosen_by_language: bool) -> tuple[str 
                 f"write the text to stdin: echo {first} | dragoman translate --to …"
             )
         return None, list(words)
-    is_model = _exists(first) and (Path(first).is_dir() or names_a_model(first))
-    if not is_model and (first == "-" or _exists(first) or len(first.split()) != 1):
+    is_model = path_exists(first) and (Path(first).is_dir() or names_a_model(first))
+    if not is_model and (first == "-" or path_exists(first) or len(first.split()) != 1):
         return None, list(words)
     if not rest and first.isalpha() and not is_model and not names_a_model(first):
         raise ModelError(f"{describe_missing_model(first)}; to translate this word, add --to")
@@ -382,34 +380,6 @@ def _choose_chain(
     if interactive and source is None:
         raise ConfigError("-i needs a model, or --from and --to")
     return choose_chain("" if source is not None else sample_text(texts, files), source, target)
-
-
-# --- what is translated ---
-
-
-def _sort_inputs(inputs: Sequence[str]) -> tuple[list[str], list[Path]]:
-    """Return which arguments are texts, and which name files or directories.
-
-    What names no file is a text, unless it looks like the name of one.
-    """
-    texts, files = [], []
-    for one in inputs:
-        if one == "-" or _exists(one):
-            files.append(Path(one))
-        elif LIKE_A_FILE.fullmatch(one):
-            raise DataError(f"{one}: no such file")
-        else:
-            texts.append(one)
-    if texts and files:
-        raise ConfigError(f"'{texts[0]}' is not a file; give files, or a text to translate")
-    return [" ".join(texts)] if texts else [], files
-
-
-def _exists(name: str) -> bool:
-    try:
-        return bool(name) and Path(name).exists()
-    except (OSError, ValueError):  # too long for a name, or with a character that none has
-        return False
 
 
 def _refuse_with_engine(given: dict[str, bool]) -> None:

@@ -7,19 +7,24 @@ from dataclasses import dataclass, replace
 from math import exp
 from pathlib import Path
 from string import whitespace
-from typing import Any
+from typing import Any, Final
 
-from dragoman.errors import DataError, ModelError
+from dragoman.errors import ConfigError, DataError, ModelError
 from dragoman.inference.engine import Engine
 from dragoman.inference.loading import Precision, Predictor, load_for_inference
 from dragoman.messages import counted
-from dragoman.model_directory import LoadedModel
+from dragoman.model_directory import LoadedModel, is_parser
 from dragoman.search import Hypothesis, SearchOptions
+from dragoman.system.installed_models import installed_models
+from dragoman.text.sentence_splitting import sentence_spans
 from dragoman.trees.bracketing import write_tree
 from dragoman.trees.grammar import SentencesToParse
 from dragoman.trees.tree import Tree
 from dragoman.trees.tree_tokenizer import TreeTokenizer
 from dragoman.trees.word_tokenizer import split_words
+
+LANGUAGE: Final = "en"
+"""Running text is cut into sentences and words by the rules of this language."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +167,10 @@ class Parser(Predictor):
             parses.setdefault(write_tree(tree) if len(hypotheses) > 1 else "", parse)
         return list(parses.values())
 
+    def split_sentences(self, line: str) -> list[str]:
+        """Return the sentences of a line of running text; of one without words, an empty one."""
+        return [line[start:end] for start, end in sentence_spans(line, LANGUAGE)] or [""]
+
     def split(self, line: str) -> list[str]:
         """Split running text into words, with hyphens apart if the treebank has a tag for them."""
         actions = self.tokenizer.actions
@@ -190,7 +199,21 @@ def _check_words(sentences: Sequence[Sequence[str]]) -> None:
 def load_parser(*paths: Path | str, device: str = "auto", precision: Precision = "auto") -> Parser:
     """Load the parser in a model directory, or the one of a run; several are an ensemble.
 
-    `auto` is int8 on a CPU and bf16 on a GPU wherever the engine there supports the model.
+    Without a path it is the one that is installed. `auto` is int8 on a CPU and bf16 on a GPU
+    wherever the engine there supports the model.
     """
-    loaded, engine = load_for_inference(paths, device, precision)
+    loaded, engine = load_for_inference(paths or [find_installed_parser()], device, precision)
     return Parser(*loaded, engine=engine)
+
+
+def find_installed_parser() -> Path:
+    """Return the directory of the installed parser; where there is not just one, say what to do."""
+    found = {name: path for name, path in installed_models().items() if is_parser(path)}
+    if not found:
+        raise ModelError(
+            f"no parser is installed; get one, as in: dragoman get parse-{LANGUAGE}, or give a "
+            "model directory"
+        )
+    if len(found) > 1:
+        raise ConfigError(f"several parsers are installed; name one of {', '.join(found)}")
+    return next(iter(found.values()))

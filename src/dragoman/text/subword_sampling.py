@@ -41,6 +41,8 @@ class SubwordSampler:
         self._known: dict[str, tuple[list[list[int]], list[float]]] = {}
         self._scores = tokenizer.scores
         self._merge_scores = {piece: self._scores[i] for piece, i in tokenizer.vocabulary.items()}
+        # A parser has hundreds of symbols, and nearly no word has a character of one.
+        self._symbol_starts = frozenset(symbol[0] for symbol in tokenizer.symbols)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return SubwordSampler, (self.tokenizer, self.alpha)  # each process fills its own memory
@@ -95,7 +97,10 @@ class SubwordSampler:
         )
         spelt = SPACE_MARK + word
         parts = list(spelt)
-        if not vocabulary.keys() >= set(parts) or any(s in spelt for s in self.tokenizer.symbols):
+        if not vocabulary.keys() >= set(parts) or (
+            not self._symbol_starts.isdisjoint(parts)
+            and any(symbol in spelt for symbol in self.tokenizer.symbols)
+        ):
             return self.tokenizer.encode(word)  # bytes and symbols of the user have no merges
         scores = [merge_score(left + right, -inf) for left, right in pairwise(parts)]
         while True:

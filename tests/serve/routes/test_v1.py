@@ -106,6 +106,8 @@ def test_a_parser_gives_trees(service: Service) -> None:
     assert [one["tree"] for one in found.json()["parses"]] == [one["tree"] for one in want if one]
     running = service.post("/v1/parse", {"text": "the dog sees\na cat"}).json()["parses"]
     assert [one["words"] for one in running] == words
+    several = service.post("/v1/parse", {"text": "The dog sees. A cat!"}).json()["parses"]
+    assert [one["words"] for one in several] == [["The", "dog", "sees", "."], ["A", "cat", "!"]]
     assert service.post("/v1/parse", {"text": ""}).json() == {"parses": [None]}
     assert service.post("/v1/parse", {"words": [["a b"]]}).status_code == 400
 

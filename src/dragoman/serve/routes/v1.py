@@ -150,7 +150,7 @@ class ParseBody(StrictBody):
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"text": "The dog sees the old cat."}]}
     )
-    text: Texts = Field([], description="Running text, one sentence a line.")
+    text: Texts = Field([], description="Running text; no sentence goes on in the next line.")
     words: list[list[str]] = Field([], description="Sentences that are split into words.")
     model: str | None = None
     beam: Beam = None
@@ -339,12 +339,14 @@ async def parse(request: Request, body: ParseBody) -> dict[str, Any]:
     parser = parsers[0].parser
     texts = [body.text] if isinstance(body.text, str) else body.text
     check_size(request, [*texts, *map(" ".join, body.words)])
-    sentences = [parser.split(line) for text in texts for line in text.split("\n")] + body.words
+    lines = [line for text in texts for line in text.split("\n")]
+    sentences = [sentence for line in lines for sentence in parser.split_sentences(line)]
+    words = [*map(parser.split, sentences), *body.words]
     options: dict[str, Any] = {"n_best": body.n_best}
     if body.beam is not None:
         options["beam"] = max(body.beam, body.n_best)
-    with service.admission.admit(len(sentences)):
-        found = await service.parse(parsers[0], sentences, **options)
+    with service.admission.admit(len(words)):
+        found = await service.parse(parsers[0], words, **options)
     return {"parses": [one and one.to_dict() for one in found]}
 
 
