@@ -24,6 +24,7 @@ LONGEST_TITLE: Final = 6
 
 CountPieces = Callable[[Sequence[str]], list[int]]
 _CLOSING: Final = "\"'”’“»)]"
+_SENTENCE_ENDS: Final = (".", "!", "?", "。", "！", "？")
 _UNFINISHED: Final = ":;,"
 """A sentence whose source ends in a point, "!" or "?" does not end in one of these."""
 _WORD: Final = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
@@ -57,8 +58,13 @@ def translate_cased(
 
 
 def is_in_capitals(text: str) -> bool:
-    """Return whether a text is written in capitals, but for a few words at most."""
+    """Return whether a text is written in capitals, but for a few words at most.
+
+    Where a word has letters without case, as Korean's are, capitals are those of abbreviations.
+    """
     words = _WORD.findall(text)
+    if any(_has_no_case(letter) for word in words for letter in word if letter.isalpha()):
+        return False
     loud = [word for word in words if word.isupper() and len(word) > 1]
     others = [word for word in words if not word.isupper() and word.lower() != word.upper()]
     if any(map(str.islower, others)):
@@ -107,11 +113,14 @@ def _drop_full_stop(text: str) -> str:
 def _begin_and_end_like(source: str, text: str) -> str:
     """Return a sentence with the capital and the final mark of its source, if it has neither.
 
-    The next sentence would be taken for a part of it otherwise. A first word with a capital within
+    A source without capitals stands for one with them if it ends like a sentence. The next sentence would be taken for a part of it otherwise. A first word with a capital within
     stays as it is.
     """
     first = text.split(" ", 1)[0]
-    if source[:1].isupper() and first.islower() and first.isalpha():
+    wants_capital = source[:1].isupper() or (
+        _has_no_case(source[:1]) and source.rstrip(_CLOSING).endswith(_SENTENCE_ENDS)
+    )
+    if wants_capital and first.islower() and first.isalpha():
         text = text[:1].upper() + text[1:]
     said, core = source.rstrip(_CLOSING), text.rstrip(_CLOSING)
     mark, last = said[-1:], core[-1:]
@@ -123,6 +132,11 @@ def _begin_and_end_like(source: str, text: str) -> str:
     if not last.isalnum():
         return text
     return core + mark + text[len(core) :] if said != source else text + mark
+
+
+def _has_no_case(letter: str) -> bool:
+    """Return whether this is a letter of a script without capitals, such as Korean."""
+    return letter.isalpha() and letter.lower() == letter.upper()
 
 
 def _change_text(found: Translation, change: Callable[[str], str]) -> Translation:
