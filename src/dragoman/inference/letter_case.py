@@ -113,8 +113,8 @@ def _drop_full_stop(text: str) -> str:
 def _begin_and_end_like(source: str, text: str) -> str:
     """Return a sentence with the capital and the final mark of its source, if it has neither.
 
-    A source without capitals stands for one with them if it ends like a sentence. The next sentence would be taken for a part of it otherwise. A first word with a capital within
-    stays as it is.
+    The next sentence would be taken for a part of it otherwise. A source without capitals stands
+    for one with them if it ends like a sentence. A first word with a capital within stays as it is.
     """
     first = text.split(" ", 1)[0]
     wants_capital = source[:1].isupper() or (

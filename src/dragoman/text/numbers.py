@@ -169,6 +169,11 @@ _ASIAN_POWERS: Final = {
 }
 """The first three may stand before one of the others: 천만, 千億."""
 _ASIAN: Final = "[십백천十百千]?[만억조万萬億亿兆](?!큼)|[백천百千]"
+_LARGE_GROUPS: Final = {"ko": "만억조", "ja": "万億兆", "zh": "万亿"}
+"""These name ten thousand and its powers."""
+_SCALE_AFTER_NUMBER: Final = re.compile(
+    "[일이삼사오육칠팔구십백천몇수一二三四五六七八九十百千数幾几0-9] ?[백천만억조百千万萬億亿兆]"
+)
 _WITH_SCALES: Final = frozenset(_words("de en es fr it ja ko nl pt zh"))
 _SCALE_LETTER: Final = re.compile(r"\d ?(?:[kKmMbBT]|bn)(?![^\W_])")
 _SCALE: Final = re.compile(rf"[\s\u00a0\u202f-]?(?:({_ASIAN})|([^\W\d_]+))")
@@ -209,11 +214,30 @@ def says_scale(text: str, power: int, code: str | None) -> bool:
     """
     if primary_code(code) not in _WITH_SCALES or _SCALE_LETTER.search(text):
         return True
+    if primary_code(code) in _LARGE_GROUPS:
+        return _SCALE_AFTER_NUMBER.search(text) is not None
     words = sorted(_words_of_power(power), key=len, reverse=True)
     short = "|".join(word for word in words if len(word) < 4)  # which others may contain
     long = "|".join(word for word in words if len(word) >= 4)  # as in sechzehntausend
-    said = rf"(?<![^\W\d_])(?:{short or '(?!)'})(?![^\W_])|(?:{long})|[{''.join(_ASIAN_POWERS)}]"
+    said = rf"(?<![^\W\d_])(?:{short or '(?!)'})(?![^\W_])|(?:{long})"
     return re.search(said, text.lower()) is not None
+
+
+def write_large(value: int, code: str | None) -> str:
+    """Return a whole number as a language writes large ones: 350만 in Korean, 3,500,000 in English.
+
+    Groups of four digits have names where 만 is counted; elsewhere the thousands are separated.
+    """
+    groups = _LARGE_GROUPS.get(primary_code(code))
+    if groups is None or not 10**4 <= value < 10 ** (4 * (len(groups) + 1)):
+        return NumberReading(str(value), "", True).write(code)
+    parts = []
+    for power in range(len(groups), 0, -1):
+        count, value = divmod(value, 10 ** (4 * power))
+        parts += [f"{count}{groups[power - 1]}"] if count else []
+    return (" " if primary_code(code) == "ko" else "").join(
+        [*parts, *([str(value)] if value else [])]
+    )
 
 
 @cache

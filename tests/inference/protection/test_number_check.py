@@ -181,7 +181,12 @@ def test_spellings_and_signs_are_the_target_languages(
         ("en-ko", "at 5:30 p.m.", "5시 30분에", "오후 5시 30분에"),
         ("ko-en", "오후 5시 30분에", "at 5:30", "at 5:30 p.m."),
         ("de-en", "2,5 Mrd. €", "2.5 €", "2,500,000,000 €"),
-        ("en-ko", "5 million people", "사람 5명", "사람 5,000,000명"),
+        ("en-ko", "5 million people", "사람 5명", "사람 500만명"),
+        ("en-ko", "about 7 billion people", "약 7억 명", "약 70억 명"),
+        ("en-ko", "for $3.5 million", "$3.5만", "$350만"),
+        ("en-ko", "for $1.2 trillion", "하지만 $1.2", "하지만 $1조 2000억"),
+        ("en-ja", "in 2020, 1.5 million", "2020年に1.5万", "2020年に150万"),
+        ("en-de", "7 billion people", "7 Millionen Menschen", "7.000.000.000 Menschen"),
     ],
 )
 def test_a_number_from_nowhere_gives_way_to_the_one_that_is_missing(

@@ -29,11 +29,11 @@ from dragoman.text.clock_times import HALF_DAY, ClockTime, may_be_late
 from dragoman.text.languages import primary_code
 from dragoman.text.numbers import (
     LARGEST_UNCHECKED_WORD,
-    NumberReading,
     knows_number_words,
     number_format,
     number_words,
     says_scale,
+    write_large,
 )
 
 _MONTHS: Final = {
@@ -208,7 +208,7 @@ class _Comparison:
                 self.accepted.add(number)
         for number, place in self.matched.items():
             token, other = self.wanted[number], self.there[place]
-            if number not in self.reworded and not self._write_lost_scale(token, other):
+            if number not in self.reworded and not self._write_right_scale(token, other):
                 self._write_as_target(token, other)
         self._replace_strangers()
         pairs = [(self.wanted[number], self.there[place]) for number, place in self.matched.items()]
@@ -425,20 +425,35 @@ class _Comparison:
             return
         self._write(other, reading.write(self.languages[1]))
 
-    def _write_lost_scale(self, token: NumberToken, other: NumberToken) -> bool:
-        """Write a number in full whose scale word is gone, and say so: 5 million is not 5."""
-        if not token.power or not token.readings or other.power or other.own_power:
+    def _write_right_scale(self, token: NumberToken, other: NumberToken) -> bool:
+        """Write a number in full whose scale word is gone or another, and say so.
+
+        5 million is not 5, and not 5만.
+        """
+        value = self._scaled_value(token)
+        if value is None or value in other.values:
             return False
-        if token.scale_end <= token.end and len(token.digits) > _LONGEST_SHORTENED:
-            return False  # 2012 and 16 million
-        value = token.readings[0].value.scaleb(token.power)
-        if value in other.values or value != value.to_integral_value():
+        has_scale = other.power or other.own_power
+        if not has_scale and says_scale(self.target, token.power, self.languages[1]):
             return False
-        if says_scale(self.target, token.power, self.languages[1]):
-            return False
-        self._write(other, NumberReading(str(int(value)), "", True).write(self.languages[1]))
-        self.result.repaired.append(self.source[token.start : token.scale_end])
+        self._write_in_full(other, value)
+        self.result.repaired.append(self.source[token.start : max(token.end, token.scale_end)])
         return True
+
+    @staticmethod
+    def _scaled_value(token: NumberToken) -> int | None:
+        """Return what a number means with its scale word, if it has one and that is whole."""
+        if not token.power or not token.readings:
+            return None
+        if token.scale_end <= token.end and len(token.digits) > _LONGEST_SHORTENED:
+            return None  # 2012 and 16 million
+        value = token.readings[0].value.scaleb(token.power)
+        return int(value) if value == value.to_integral_value() else None
+
+    def _write_in_full(self, other: NumberToken, value: int) -> None:
+        """Write a number in place of another and of the scale word after that."""
+        end = max(other.end, other.scale_end) if other.power else other.end
+        self.result.edits.append(Edit(other.start, end, write_large(value, self.languages[1])))
 
     def _is_foreign(self, token: NumberToken, other: NumberToken) -> bool:
         """Return whether a right number is spelled as only another language does."""
@@ -484,12 +499,16 @@ class _Comparison:
                 continue
             other = self.there[-place]
             self._match(number, -place)
+            self.result.repaired.append(token.text)
+            value = self._scaled_value(token)
+            if value is not None and other.power != token.power:
+                self._write_in_full(other, value)
+                continue
             text = localize_number(token.text, self.languages)
             if other.power and not token.power:
                 self.result.edits.append(Edit(other.start, other.scale_end, text))
             else:
                 self._write(other, text)
-            self.result.repaired.append(token.text)
 
     @staticmethod
     def _likeness(token: NumberToken, other: NumberToken, single: bool) -> float:
