@@ -13,6 +13,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from difflib import SequenceMatcher
 from typing import Final
 
@@ -29,6 +30,7 @@ from dragoman.text.clock_times import HALF_DAY, ClockTime, may_be_late
 from dragoman.text.languages import primary_code
 from dragoman.text.numbers import (
     LARGEST_UNCHECKED_WORD,
+    NumberReading,
     knows_number_words,
     number_format,
     number_words,
@@ -423,7 +425,11 @@ class _Comparison:
         scaled = other.power or other.own_power
         if not right and scaled and any(value in token.values for value in other.values):
             return
-        self._write(other, reading.write(self.languages[1]))
+        if not right and other.power and token.own_power:  # 350만 is not 350 million
+            self._write_in_full(other, int(reading.value))
+            self.result.repaired.append(token.text)
+        else:
+            self._write(other, reading.write(self.languages[1]))
 
     def _write_right_scale(self, token: NumberToken, other: NumberToken) -> bool:
         """Write a number in full whose scale word is gone or another, and say so.
@@ -451,9 +457,15 @@ class _Comparison:
         return int(value) if value == value.to_integral_value() else None
 
     def _write_in_full(self, other: NumberToken, value: int) -> None:
-        """Write a number in place of another and of the scale word after that."""
+        """Write a number in place of another, and of the scale word after that unless it fits."""
+        language = self.languages[1]
         end = max(other.end, other.scale_end) if other.power else other.end
-        self.result.edits.append(Edit(other.start, end, write_large(value, self.languages[1])))
+        scaled = Decimal(value).scaleb(-other.power).normalize()
+        if end > other.end and 1 <= scaled < 1000 and len(scaled.as_tuple().digits) <= 4:
+            whole, _, fraction = f"{scaled:f}".partition(".")
+            self._write(other, NumberReading(whole, fraction).write(language))
+        else:
+            self.result.edits.append(Edit(other.start, end, write_large(value, language)))
 
     def _is_foreign(self, token: NumberToken, other: NumberToken) -> bool:
         """Return whether a right number is spelled as only another language does."""
@@ -501,6 +513,8 @@ class _Comparison:
             self._match(number, -place)
             self.result.repaired.append(token.text)
             value = self._scaled_value(token)
+            if value is None and token.own_power and other.power:
+                value = int(token.readings[0].value)
             if value is not None and other.power != token.power:
                 self._write_in_full(other, value)
                 continue
