@@ -31,6 +31,9 @@ GENERAL_TWICE = {"tatoeba", "korsts", "cocoa"}
 TALK = ("e9t/nsmc", "warnikchow/3i4k", "storidient/KoCoNovel")
 """Sources of Korean that is not to be imitated: reviews with errors, commands without marks, and
 fiction of a hundred years ago."""
+PHRASES = Path(__file__).with_name("everyday_phrases.tsv")
+PHRASES_GIVEN = 20
+"""Greetings and the like are said more often than the sources say them, and are given so often."""
 ENGLISH_SENTENCES = 320_000
 """How many sentences of Europarl are taken as English text, beside all of Tatoeba."""
 
@@ -74,6 +77,13 @@ def read_english(data: Path) -> list[str]:
         elif 40 <= len(english) <= 300 and source == "europarl":
             formal[english] = None
     return [*general, *islice(formal, ENGLISH_SENTENCES)]
+
+
+def read_phrases(language: str) -> list[tuple[str, str]]:
+    """Return everyday phrases in English and another language."""
+    column = ("en", "de", "ko").index(language)
+    rows = [line.split("\t") for line in PHRASES.read_text(encoding="utf-8").splitlines()]
+    return [(row[0], row[column]) for row in rows]
 
 
 def write(path: Path, lines: Iterable[str]) -> None:
@@ -157,6 +167,9 @@ def build(data: Path, out: Path, pair: str, *, repeat: float, leave_out: float) 
             if source in GENERAL_TWICE:
                 left.write(f"{english}\n")
                 right.write(f"{mend(english, translated)}\n")
+        for english, translated in read_phrases(other) * PHRASES_GIVEN:
+            left.write(f"{english}\n")
+            right.write(f"{translated}\n")
     write(out / f"mono.{other}", mono)
     if talk:
         write(out / f"talk.{other}", talk)

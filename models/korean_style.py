@@ -10,17 +10,18 @@ import re
 
 _FIRST, _FINALS = ord("가"), 28
 """The first syllable, and how many there are with the same beginning and vowel."""
-_N, _L, _SS, _B = 4, 8, 20, 17
-"""Numbers of the final consonants ㄴ, ㄹ, ㅆ and ㅂ; 0 is none."""
+_N, _L, _B, _BS, _SS = 4, 8, 17, 18, 20
+"""Numbers of the final consonants ㄴ, ㄹ, ㅂ, ㅄ and ㅆ; 0 is none."""
 
 _STEMS_WITHOUT_FINAL = frozenset("하이크니르쁘프싸세느")
 """Last syllables of adjectives, to which the ending is joined; after others 다 follows a noun."""
 
 _END = r"(?=[.!][\"'”’)\]]*(?:\s|$))"
 """Only what a mark ends is a sentence; without one it may be an entry of a dictionary."""
-_PLAIN = re.compile(rf"(?<=[가-힣])([가-힣])다{_END}")
+_PLAIN = re.compile(rf"([가-힣])다{_END}")
 _POLITE = re.compile(
-    r"(?:(?P<order>으?세요)|(?P<is>이에요|예요)|(?P<past>[가-힣])어요|(?P<does>[해돼])요)" + _END
+    r"(?:(?P<order>으?세요)|(?P<will>거(?:야|예요))|(?P<is>이에요|예요|이야)|(?P<not>아니야|아니에요)"
+    r"|(?P<past>[가-힣])어요?|(?P<does>[해돼])요)" + _END
 )
 
 
@@ -30,10 +31,15 @@ def _split(syllable: str) -> tuple[str, int]:
     return chr(ord(syllable) - final), final
 
 
+def _ends_in_b(text: str) -> bool:
+    """Return whether a text's last syllable ends in ㅂ, as before 니다."""
+    return "가" <= text[-1:] <= "힣" and _split(text[-1])[1] == _B
+
+
 def _formal_plain(found: re.Match[str]) -> str:
     """Return 한다, 있다 and 이다 as 합니다, 있습니다 and 입니다."""
-    before, syllable = found.string[found.start() - 1], found[1]
-    if syllable == "니" and _split(before)[1] == _B:  # it is formal already
+    syllable = found[1]
+    if syllable == "니" and _ends_in_b(found.string[: found.start()]):  # it is formal already
         return found[0]
     open_syllable, final = _split(syllable)
     if syllable == "는":
@@ -48,15 +54,17 @@ def _formal_plain(found: re.Match[str]) -> str:
 
 
 def _formal_polite(found: re.Match[str]) -> str:
-    """Return 하세요, 이에요, 했어요 and 해요 as 하십시오, 입니다, 했습니다 and 합니다."""
+    """Return 하세요, 이에요, 했어 and 해요 as 하십시오, 입니다, 했습니다 and 합니다."""
     if found["order"]:
         return found["order"].replace("세요", "십시오")
-    if found["is"]:
-        return "입니다"
+    if found["will"]:
+        return "것입니다"
+    if found["is"] or found["not"]:
+        return "입니다" if found["is"] else "아닙니다"
     if found["does"]:
         return {"해": "합니다", "돼": "됩니다"}[found["does"]]
     syllable = found["past"]
-    return f"{syllable}습니다" if _split(syllable)[1] in (_SS, 18) else found[0]
+    return f"{syllable}습니다" if _split(syllable)[1] in (_SS, _BS) else found[0]
 
 
 def formal(text: str) -> str:

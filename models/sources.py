@@ -41,6 +41,11 @@ GROUPS: Final[dict[str, tuple[str, str, tuple[str, ...]]]] = {
     "KorSTS": ("captions and headlines", "CC BY-SA 4.0", ("korsts",)),
     "CoCoA-MT": ("sentences by formality", "CDLA-Sharing 1.0", ("cocoa",)),
     "names": ("names of countries, languages and things", "Unicode, ISC", ("vocab",)),
+    "English of other pairs": (
+        "monolingual text of Europarl, Tatoeba and SuttaCentral, translated by a model",
+        "reuse allowed, CC BY 2.0, CC0",
+        ("english",),
+    ),
     "Wikipedia and others": (
         "monolingual text: encyclopaedias, speeches, reviews, talk; translated by a model",
         "CC BY-SA, CC BY, CC0, MIT; speeches free to use",

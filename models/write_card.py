@@ -1,6 +1,6 @@
 """Score a model of this directory and write its card: card.json for programs, README.md to read.
 
-    python models/write_card.py models/en-de DATA --teacher 32.95
+    python models/write_card.py models/ko-en DATA --teacher "17.26 BLEU with a beam of 4"
 
 DATA holds the corpora as their README describes. What a model does badly is told by hand, in
 models/limits/, and becomes a part of the model's README.md.
@@ -13,7 +13,7 @@ from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any
 
-from build_corpus import LEFT_OUT, read, read_pairs
+from build_corpus import LEFT_OUT, read, read_english, read_pairs
 from sources import GROUPS, group_of
 
 import dragoman
@@ -64,6 +64,8 @@ def count_pairs(data: Path, pair: str) -> dict[str, int]:
     """Return how many pairs, or sentences, there are of each group before filtering."""
     sources = (source for source, *_ in read_pairs(data, pair))
     counts = Counter(group_of(source) for source in sources if source not in LEFT_OUT[pair])
+    if pair == "en-ko":
+        counts["English of other pairs"] = len(read_english(data))
     counts["Wikipedia and others"] = sum(1 for _ in read(data / f"mono/{pair[3:]}.txt.xz"))
     return {name: counts[name] for name in GROUPS if counts[name]}
 
@@ -105,6 +107,7 @@ def render(card: dict[str, Any], source: str, target: str, directory: Path) -> s
     example, name = EXAMPLES[source], directory.name
     translated = dragoman.load(directory, device="cpu").translate(example).text
     other = target if source == "en" else source
+    last_of_others = "newstest2013" if other == "de" else "the first"
     parts = [
         f"# {NAMES[source]} to {NAMES[target]}",
         f"```console\n$ dragoman translate {name} '{example}'\n{translated}\n```",
@@ -115,8 +118,8 @@ def render(card: dict[str, Any], source: str, target: str, directory: Path) -> s
         table(["", "sentences", *head], rows),
         "Translated as `dragoman translate --lines` does, scored by sacreBLEU ("
         + ", ".join(f"`{signatures[f'{metric} signature']}`" for metric in ("BLEU", "chrF2"))
-        + f"). Its teacher has {card['teacher_bleu']} BLEU on FLORES-200 dev with a beam of 4. The "
-        "sets from Europarl on are of the same sources as the training text.",
+        + f"). Its teacher has, on FLORES-200 dev, {card['teacher']}. The sets after "
+        f"{last_of_others} are of the same sources as the training text.",
         "## What it does badly",
         (HERE / f"limits/{name}.md").read_text(encoding="utf-8").strip(),
         "## What it learned from",
@@ -125,10 +128,9 @@ def render(card: dict[str, Any], source: str, target: str, directory: Path) -> s
         "## How it was made",
         "```console\n"
         f"$ python models/build_corpus.py DATA corpus --pair en-{other}\n"
-        f"$ python models/train_translator.py corpus out --languages {source} {target} "
-        f"--valid flores.{source} flores.{target}\n"
-        f"$ python models/write_card.py models/{name} DATA "
-        f"--teacher {card['teacher_bleu']}\n```",
+        f"$ python models/train_pair.py corpus out --languages en {other} "
+        f"--valid flores.en flores.{other}\n"
+        f"$ python models/write_card.py models/{name} DATA --teacher '{card['teacher']}'\n```",
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -144,7 +146,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("model", type=Path)
     parser.add_argument("data", type=Path)
-    parser.add_argument("--teacher", type=float, required=True, help="BLEU on FLORES, beam 4")
+    parser.add_argument("--teacher", required=True, help="its score on FLORES, and how")
     given = parser.parse_args()
     loaded = open_model(given.model)
     source, target = loaded.config.data.languages
@@ -152,10 +154,11 @@ def main() -> None:
     counts = count_pairs(given.data, f"en-{other}")
     scores = score(given.model, test_sets(given.data, source, target))
     flores = scores["FLORES-200 dev"]
+    metric = "chrF2" if target == "ko" else "BLEU"  # words are no unit of Korean
     card = loaded.card | {
         "license": LICENSE,
-        "scores": {"FLORES-200 dev BLEU": flores["BLEU, beam 4"]},
-        "teacher_bleu": given.teacher,
+        "scores": {f"FLORES-200 dev {metric}": flores[f"{metric}, beam 4"]},
+        "teacher": given.teacher,
         "test_sets": scores,
         "data": counts,
     }
