@@ -17,8 +17,8 @@ from dragoman.data.readers import fill_in_languages, open_corpus
 from dragoman.data.readers.parallel import Corpus
 from dragoman.errors import ConfigError, TrainingError
 from dragoman.messages import counted
+from dragoman.run_directory import list_checkpoints
 from dragoman.system.atomic_files import explain_os_errors
-from dragoman.training.checkpoints.checkpoint import list_checkpoints
 from dragoman.training.distributed.ranks import (
     environment_rank,
     environment_world_size,
