@@ -6,7 +6,6 @@ import platform
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -65,6 +64,8 @@ def _describe_installation() -> dict[str, Any]:
 
 
 def _version_of(package: str) -> str:
+    from importlib import metadata
+
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:

@@ -16,7 +16,7 @@ from dragoman.models.weights import adopt_weights, read_tensors
 from dragoman.run_directory import list_checkpoints
 from dragoman.training.checkpoints.checkpoint import STATE_FILE, Checkpoint
 from dragoman.training.run_json import RunFile
-from dragoman.trees.tree_tokenizer import load_tokenizer
+from dragoman.trees.tokenizer_kinds import load_tokenizer
 
 
 def average_checkpoints(paths: Sequence[Path], out: Path, *, last: int = 5) -> str:
