@@ -13,6 +13,7 @@ import typer
 from dragoman.cli.console import load_parser, print_result, read_lines
 from dragoman.cli.options import Beam, Device, Json, LengthPenalty, Precision, Tokenized, Window
 from dragoman.errors import ConfigError
+from dragoman.system.numpy_threads import import_numpy_without_threads
 
 if TYPE_CHECKING:
     from dragoman.inference.parser import Parse
@@ -49,6 +50,7 @@ def parse(
     """
     if pretty and as_json:
         raise ConfigError("--pretty draws for people and --json writes for programs; choose one")
+    import_numpy_without_threads()
     parser = load_parser([model, *(also or [])], device, precision)
     interactive = not files and sys.stdin.isatty()
     found = parser.parse_lines(
