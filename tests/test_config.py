@@ -1,6 +1,7 @@
 """Settings: presets, overrides, refusals, and the page that explains them.
 
-``python tests/test_config.py`` writes docs/config.md again after a change of config.py.
+``python tests/test_config.py`` writes docs/config.md again after a change of config.py, and how
+many weights the presets have.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import inspect
+import json
 import re
 import typing
 from pathlib import Path
@@ -30,9 +32,11 @@ from dragoman.config import (
     load_preset,
     preset_names,
     preset_paper_figures,
+    preset_parameters,
     preset_title,
 )
 from dragoman.errors import ConfigError
+from dragoman.models import count_parameters
 
 SECTIONS: dict[str, Any] = {
     "tokenizer": TokenizerConfig,
@@ -42,7 +46,9 @@ SECTIONS: dict[str, Any] = {
     "training": TrainingConfig,
     "search": SearchConfig,
 }
-PAGE = Path(__file__).parents[1] / "docs" / "config.md"
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "config.md"
+PARAMETERS = ROOT / "src/dragoman/presets/parameters.json"
 
 
 def refused(*assignments: str) -> str:
@@ -471,5 +477,20 @@ def test_the_page_of_settings_is_up_to_date() -> None:
     assert PAGE.read_text(encoding="utf-8") == page(), "run: python tests/test_config.py"
 
 
+def count_preset_parameters() -> dict[str, int]:
+    """How many weights the model of each preset has."""
+    configs = {name: load_preset(name) for name in preset_names()}
+    return {
+        name: count_parameters(config.model, config.tokenizer.vocabulary)
+        for name, config in configs.items()
+    }
+
+
+@pytest.mark.slow
+def test_the_weights_of_presets_are_counted_again_when_one_changes() -> None:
+    assert preset_parameters() == count_preset_parameters(), "run: python tests/test_config.py"
+
+
 if __name__ == "__main__":
     PAGE.write_text(page(), encoding="utf-8")
+    PARAMETERS.write_text(f"{json.dumps(count_preset_parameters(), indent=2)}\n", encoding="utf-8")

@@ -11,9 +11,10 @@ from dragoman.config import Config, ModelConfig
 from dragoman.data.batching.batches import Batches
 from dragoman.data.prepare import Prepared
 from dragoman.models import Rows, build
+from dragoman.run_directory import list_checkpoints
 from dragoman.search import SearchOptions, search
 from dragoman.search.batching import source_rows
-from dragoman.training.checkpoints.checkpoint import Checkpoint, list_checkpoints
+from dragoman.training.checkpoints.checkpoint import Checkpoint
 from dragoman.training.checkpoints.writer import HostSnapshot
 from dragoman.training.distributed.parallel import all_rows
 from dragoman.training.distributed.ranks import Ranks

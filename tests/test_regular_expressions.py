@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 import dragoman
+from dragoman.text.lazy_patterns import LazyPattern
 from dragoman.trees import word_tokenizer
 
 
@@ -61,6 +62,8 @@ def patterns_in(value: Any) -> Iterator[re.Pattern[str]]:
     """Yield the patterns in a module's value: in itself, and in what it holds."""
     if isinstance(value, re.Pattern):
         yield value
+    elif isinstance(value, LazyPattern):
+        yield re.compile(value.pattern, value.flags)
     elif isinstance(value, dict):
         yield from patterns_in(tuple(value.values()))
     elif isinstance(value, tuple | list | frozenset):

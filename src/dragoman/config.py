@@ -581,6 +581,16 @@ def preset_paper_figures(name: str) -> dict[str, float]:
     return figures
 
 
+def preset_parameters() -> dict[str, int]:
+    """Return how many weights a model of each preset has, by its name.
+
+    They are counted when a preset is added, since counting takes PyTorch and seconds.
+    """
+    text = (_presets() / "parameters.json").read_text(encoding="utf-8")
+    counts: dict[str, int] = json.loads(text)
+    return counts
+
+
 def load_preset(name: str) -> Config:
     """Read a preset by its name, or any TOML file by its path."""
     if name.endswith(".toml"):

@@ -44,7 +44,7 @@ from dragoman.models.weight_files import MappedSafetensors, check_shapes
 from dragoman.system.atomic_files import atomic_directory, atomic_write
 from dragoman.system.installed_models import describe_missing_model, find_installed_model
 from dragoman.text.tokenizer import Tokenizer
-from dragoman.trees.tree_tokenizer import load_tokenizer
+from dragoman.trees.tokenizer_kinds import load_tokenizer
 
 if TYPE_CHECKING:
     import torch

@@ -18,9 +18,10 @@ from safetensors.torch import save_file
 
 from dragoman.config import Config
 from dragoman.data.prepare import Prepared
+from dragoman.run_directory import checkpoint_path, list_checkpoints
 from dragoman.system.atomic_files import TEMPORARY_PREFIX
 from dragoman.text.tokenizer import Tokenizer
-from dragoman.training.checkpoints.checkpoint import Checkpoint, checkpoint_path, list_checkpoints
+from dragoman.training.checkpoints.checkpoint import Checkpoint
 
 from ..conftest import Result, reversals, write_pairs
 

@@ -19,7 +19,8 @@ from dragoman.config import Config, preset_names
 from dragoman.data.prepare import Prepared, prepare
 from dragoman.data.readers.parallel import open_parallel_corpus
 from dragoman.models.weights import read_tensors
-from dragoman.training.checkpoints.checkpoint import Checkpoint, list_checkpoints
+from dragoman.run_directory import list_checkpoints
+from dragoman.training.checkpoints.checkpoint import Checkpoint
 
 from ..conftest import TINY, Result, reversals, write_pairs
 from ..kernel import needs_kernel

@@ -18,8 +18,9 @@ from dragoman.data.prepare import Prepared
 from dragoman.evaluation.bracket_f1 import clean_trees, evaluate_trees
 from dragoman.inference.parser import Parser, load_parser
 from dragoman.phrasebook import generate
+from dragoman.run_directory import list_checkpoints
 from dragoman.training import loop
-from dragoman.training.checkpoints.checkpoint import Checkpoint, list_checkpoints
+from dragoman.training.checkpoints.checkpoint import Checkpoint
 from dragoman.training.run import train
 from dragoman.trees.bracketing import parse_tree, write_tree
 from dragoman.trees.evalb import COLLINS, PREDICTED_TAGS, score_trees

@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 
 from dragoman.models.weights import read_tensors
-from dragoman.training.checkpoints.checkpoint import Checkpoint, list_checkpoints
+from dragoman.run_directory import list_checkpoints
+from dragoman.training.checkpoints.checkpoint import Checkpoint
 
 CLOCKS = {"seconds", "tokens_per_second", "checkpoint_seconds", "metrics_bytes"}
 """What differs between two runs of the same steps; metrics_bytes counts the digits of the rest."""

@@ -21,8 +21,8 @@ from tensorboard.summary.writer import record_writer  # noqa: F401
 from dragoman.cli import main
 from dragoman.config import Config
 from dragoman.phrasebook import generate
+from dragoman.run_directory import list_checkpoints
 from dragoman.training import run as _imported  # noqa: F401
-from dragoman.training.checkpoints.checkpoint import list_checkpoints
 
 PAIRS, INTERVAL, STEPS = 400, 5, 40
 SETTINGS = [

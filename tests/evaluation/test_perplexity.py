@@ -3,55 +3,32 @@ from __future__ import annotations
 import json
 import math
 import random
+from pathlib import Path
 
 import pytest
-import torch
-from torch import Tensor
 
+from dragoman import load
 from dragoman.errors import DataError
+from dragoman.evaluation.evaluate import evaluate
 from dragoman.evaluation.perplexity import perplexity
-from dragoman.models.api import Model, Rows, State
+
+from ..conftest import reversals
+from ..kernel import needs_kernel
+
+Ids = list[list[int]]
 
 
-class Bigrams(Model):
-    """The next piece depends on the last one and on the first of the source."""
-
-    vocabulary = 9
-
-    def __init__(self) -> None:
-        super().__init__()
-        logits = torch.randn(9, 9, 9, generator=torch.Generator().manual_seed(0))
-        self.table = torch.nn.Parameter(logits)
-        self.largest = 0
-
-    def features(self, source: Rows, target: Rows) -> Tensor:
-        assert not self.training
-        self.largest = max(self.largest, source.ids_RL.numel(), target.ids_RL.numel())
-        return self.table[source.ids_RL[:, :1], target.ids_RL]
-
-    def output_weight(self) -> Tensor:
-        raise NotImplementedError
-
-    def logits(self, features: Tensor) -> Tensor:
-        return features + 3.0  # unnormalised
-
-    def start(self, source: Rows) -> State:
-        raise NotImplementedError
-
-    def step(self, ids_BK: Tensor, state: State) -> tuple[Tensor, State]:
-        raise NotImplementedError
-
-    def nll(self, source: list[int], target: list[int]) -> float:
-        """The definition, piece by piece; 1 begins and 2 ends a sentence."""
-        first = source[0] if source else 2
-        probs = self.table.detach()[first].softmax(-1)
-        return -sum(
-            math.log(float(probs[last, piece]))
-            for last, piece in zip([1, *target], [*target, 2], strict=True)
-        )
+def uniform(source: Ids, target: Ids) -> list[list[float]]:
+    """A model that knows nothing: each of nine pieces is as likely as another."""
+    return [[-math.log(9)] * (len(ids) + 1) for ids in target]
 
 
-def _pairs(count: int) -> tuple[list[list[int]], list[list[int]]]:
+def by_length(source: Ids, target: Ids) -> list[list[float]]:
+    """One that finds the pieces of a long source improbable."""
+    return [[-0.1 * len(s)] * (len(t) + 1) for s, t in zip(source, target, strict=True)]
+
+
+def _pairs(count: int) -> tuple[Ids, Ids]:
     rng = random.Random(3)
     source, target = (
         [rng.choices(range(4, 9), k=rng.randint(0, 12)) for _ in range(count)] for _ in range(2)
@@ -59,39 +36,44 @@ def _pairs(count: int) -> tuple[list[list[int]], list[list[int]]]:
     return source, target
 
 
-@pytest.mark.parametrize("batch_tokens", [1, 60, 100_000])
-def test_perplexity_equals_its_definition_however_it_is_batched(batch_tokens: int) -> None:
-    model, (source, target) = Bigrams(), _pairs(200)
-    found = perplexity(model, source, target, batch_tokens=batch_tokens)
-    nll = sum(map(model.nll, source, target))
+def test_perplexity_equals_its_definition() -> None:
+    source, target = _pairs(200)
+    found = perplexity(by_length, source, target)
+    nll = sum(0.1 * len(s) * (len(t) + 1) for s, t in zip(source, target, strict=True))
     pieces = sum(len(ids) + 1 for ids in target)
     assert found.pieces == pieces
-    assert found.nll == pytest.approx(nll, rel=1e-5)
-    assert found.per_piece == pytest.approx(math.exp(nll / pieces), rel=1e-5)
-    assert found.per_word(1000) == pytest.approx(math.exp(nll / 1000), rel=1e-5)
-    assert model.largest <= max(batch_tokens, 13)
+    assert found.nll == pytest.approx(nll)
+    assert found.per_piece == pytest.approx(math.exp(nll / pieces))
+    assert found.per_word(1000) == pytest.approx(math.exp(nll / 1000))
 
 
 def test_a_model_that_knows_nothing_has_the_perplexity_of_its_vocabulary() -> None:
-    model, (source, target) = Bigrams(), _pairs(20)
-    torch.nn.init.zeros_(model.table)
-    assert perplexity(model, source, target).per_piece == pytest.approx(9)
+    assert perplexity(uniform, *_pairs(20)).per_piece == pytest.approx(9)
 
 
-@pytest.mark.parametrize("training", [True, False])
-def test_dropout_is_off_meanwhile_and_the_model_left_as_it_was(training: bool) -> None:
-    model = Bigrams().train(training)
-    perplexity(model, *_pairs(3))
-    assert model.training is training
+@needs_kernel
+@pytest.mark.slow
+def test_int8_and_float32_are_about_as_perplexed(trained: Path) -> None:
+    sources, references = map(list, zip(*reversals(30, seed=5), strict=True))
+    found = [
+        evaluate(load(trained, device="cpu", precision=precision), references, sources, beam=1)
+        for precision in ("int8", "float32")
+    ]
+    int8, float32 = (one.perplexity for one in found)
+    assert int8 is not None
+    assert float32 is not None
+    assert int8.pieces == float32.pieces
+    assert int8.nll != float32.nll, "each is measured as it computes"
+    assert int8.per_piece == pytest.approx(float32.per_piece, rel=0.05)
 
 
 def test_perplexity_is_json() -> None:
-    found = perplexity(Bigrams(), *_pairs(3))
+    found = perplexity(uniform, *_pairs(3))
     assert json.loads(json.dumps(found.to_json()))["perplexity"] == found.per_piece
 
 
 def test_bad_input_is_refused() -> None:
     with pytest.raises(DataError, match="2 source but 1 target sentences"):
-        perplexity(Bigrams(), [[4], [5]], [[4]])
+        perplexity(uniform, [[4], [5]], [[4]])
     with pytest.raises(DataError, match="nothing to measure"):
-        perplexity(Bigrams(), [], [])
+        perplexity(uniform, [], [])

@@ -45,7 +45,7 @@ def computed(request: pytest.FixtureRequest, trained: Path) -> Translator:
 
 
 def price(translator: Translator, source: list[int], target: list[int]) -> list[float]:
-    return translator._log_probabilities([source], [target])[0]
+    return translator.log_probabilities([source], [target])[0]
 
 
 @pytest.mark.parametrize("prefix", ["", "eht", "god dlo"])

@@ -61,6 +61,22 @@ def test_without_the_kernel_pytorch_translates_and_says_so_once(
     assert caplog.record_tuples == [("dragoman.inference", logging.WARNING, f"dragoman: {MISSING}")]
 
 
+def test_with_neither_kernel_nor_pytorch_one_line_says_what_to_do(
+    trained: Path, library: Callable[[Path | None], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library(None)
+    monkeypatch.setattr(loading, "has_package", lambda name: name != "torch")
+    neither = (
+        "the compiled kernel is missing, and PyTorch, which could compute instead, is not "
+        f"installed; {loading.COMPILE_KERNEL}"
+    )
+    assert describe_cpu_path() == neither
+    for precision in ("auto", "float32"):
+        with pytest.raises(ConfigError) as refused:
+            dragoman.load(trained, device="cpu", precision=precision)
+        assert str(refused.value) == f"{trained / 'model'}: nothing can run it: {neither}"
+
+
 def test_what_asks_for_pytorch_is_told_nothing(
     trained: Path, library: Callable[[Path | None], None], caplog: pytest.LogCaptureFixture
 ) -> None:

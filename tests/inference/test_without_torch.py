@@ -80,7 +80,7 @@ def plain(rounded: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def imported(code: str, *arguments: object) -> str:
     """What a process of its own imported while it did this."""
     done = subprocess.run(
-        [sys.executable, "-c", code + REPORT, *map(str, arguments)],
+        [sys.executable, "-c", code if LISTED in code else code + REPORT, *map(str, arguments)],
         input="",
         capture_output=True,
         text=True,
@@ -120,6 +120,42 @@ def test_weights_are_rounded_without_it(plain: Path, tmp_path: Path) -> None:
     assert imported(API.format(call='translator.translate("dog")'), plain, "cpu") == "nothing"
     copy = shutil.copytree(plain, tmp_path / "model")
     assert imported(COMMAND, "quantize", copy) == "nothing"
+
+
+LISTED = """
+print(*sorted(sys.modules), file=sys.stderr)
+"""
+NEEDED_BY_OTHERS = {
+    # Documents, trees, glossaries and memories.
+    *("lxml", "markdown_it", "html", "xml"),
+    *("dragoman.inference.documents", "dragoman.trees.tree", "dragoman.inference.glossary"),
+    *("dragoman.inference.translation_memory", "dragoman.inference.parser"),
+    # The service, other commands, and what draws on a terminal.
+    *("fastapi", "starlette", "uvicorn", "dragoman.serve", "dragoman.workflows", "dragoman.data"),
+    *("dragoman.training", "dragoman.evaluation", "dragoman.inspection", "rich", "pygments"),
+    # The tables of all languages.
+    *("py3langid", "asyncio", "multiprocessing", "http"),
+    *("torch", "sacrebleu", "matplotlib", "tensorboard", "sqlite3", "unittest"),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "text", ["Hello", "The museum is closed on Mondays, but the garden is open every day."]
+)
+def test_a_plain_translation_imports_nothing_that_others_need(text: str, rounded: Path) -> None:
+    names = imported(COMMAND + LISTED, "translate", rounded, text, "--device", "cpu").split()
+    # Typer imports pydantic from 0.29 on, and that the metadata of packages.
+    metadata = set() if "pydantic" in names else {"importlib.metadata", "email"}
+    assert (NEEDED_BY_OTHERS | metadata).intersection(names) == set()
+    ours = [name for name in names if name.partition(".")[0] == "dragoman"]
+    assert len(ours) < 100, "see that no more is imported than a plain translation takes"
+
+
+@pytest.mark.slow
+def test_help_imports_nothing_that_computes() -> None:
+    names = imported(COMMAND + LISTED, "--help").split()
+    assert {"numpy", "sentencepiece", "rich", "dragoman.inference"}.intersection(names) == set()
 
 
 LATER = """

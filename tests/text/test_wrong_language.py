@@ -117,6 +117,35 @@ def test_plain_sentences_are_recognized_without_tables(
     assert find_other_language(f"{text} {text}", language) is None
 
 
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("She could not find her keys because it was dark.", "en"),
+        ("Wir haben noch keine Karten bei uns.", "de"),
+    ],
+)
+def test_a_plain_sentence_is_as_expected_without_tables(
+    text: str, language: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dragoman.text.languages._identifier", lambda: pytest.fail("loaded"))
+    assert find_other_language(text, language) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("Menschen in Not", "de"),
+        ("My red hat", "en"),
+        ("MIT students", "en"),
+        ("Was machst du", "de"),
+    ],
+)
+def test_a_word_that_two_languages_have_does_not_tell_between_them(
+    text: str, language: str
+) -> None:
+    assert recognize_language(text, ["en", "de"]) == language
+
+
 def test_where_common_words_do_not_tell_the_tables_do() -> None:
     assert recognize_language("Guten Morgen", ["en", "de"]) == "de"
     assert recognize_language("Good morning", ["en", "de"]) == "en"

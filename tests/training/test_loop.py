@@ -17,9 +17,9 @@ from dragoman.config import Config
 from dragoman.data.prepare import Prepared
 from dragoman.errors import ModelError, TrainingError
 from dragoman.models.weights import read_tensors
+from dragoman.run_directory import list_checkpoints
 from dragoman.training import loop
 from dragoman.training.checkpoints import checkpoint
-from dragoman.training.checkpoints import checkpoint as checkpoints
 from dragoman.training.checkpoints.averaging import average_checkpoints
 from dragoman.training.checkpoints.checkpoint import Checkpoint
 from dragoman.training.loop import fit
@@ -31,7 +31,7 @@ from ..conftest import reversals, write_pairs
 
 
 def weights(run: Path) -> dict[str, Tensor]:
-    return Checkpoint(checkpoints.list_checkpoints(run)[-1]).shards.read_all("weights/")
+    return Checkpoint(list_checkpoints(run)[-1]).shards.read_all("weights/")
 
 
 def metrics(run: Path, kind: str = "train") -> list[dict[str, float]]:
@@ -118,7 +118,7 @@ def test_resumed_equals_uninterrupted_bit_for_bit(
     with pytest.raises(InterruptedError):
         fit(config, prepared, run, quiet=True)
     monkeypatch.undo()
-    assert checkpoints.list_checkpoints(run)[-1].name == "step-00000004"
+    assert list_checkpoints(run)[-1].name == "step-00000004"
     torch.rand(100)  # whatever the process did in between must not matter
     fit(config, prepared, run, resume=True, quiet=True)
     whole, cut = (
@@ -177,7 +177,7 @@ def test_a_step_whose_loss_is_not_finite_is_skipped_and_said(
     poison(monkeypatch, {3, 4})
     run = tmp_path / "run"
     fit(settings(tiny, "training.checkpoint_every=1"), prepared, run, quiet=True)
-    saved = [Checkpoint(p).shards.read_all("weights/") for p in checkpoints.list_checkpoints(run)]
+    saved = [Checkpoint(p).shards.read_all("weights/") for p in list_checkpoints(run)]
     assert all(tensor.isfinite().all() for tensor in saved[-1].values())
     # Checkpoints 2 to 6 are kept: 3 and 4 must equal 2.
     assert all(torch.equal(saved[0][n], saved[1][n]) for n in saved[0])
@@ -277,7 +277,7 @@ def test_a_damaged_checkpoint_falls_back_to_the_one_before(
     damage: str, finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = copy(finished, tmp_path / "run")
-    newest = checkpoints.list_checkpoints(run)[-1]
+    newest = list_checkpoints(run)[-1]
     file = newest / "rank-0000.safetensors"
     if damage == "truncate":
         file.write_bytes(file.read_bytes()[:-100])
@@ -298,7 +298,7 @@ def test_a_damaged_checkpoint_falls_back_to_the_one_before(
 
 def test_only_damaged_checkpoints_are_an_error(finished: Path, tmp_path: Path) -> None:
     run = copy(finished, tmp_path / "run")
-    for path in checkpoints.list_checkpoints(run):
+    for path in list_checkpoints(run):
         (path / "rank-0000.safetensors").write_bytes(b"")
     with pytest.raises(TrainingError, match="every checkpoint is damaged"):
         resume(run, quiet=True)
@@ -317,7 +317,7 @@ def test_a_full_disk_leaves_the_previous_checkpoint_and_one_clear_line(
     finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = copy(finished, tmp_path / "run")
-    before = {p.name: weights(run) for p in checkpoints.list_checkpoints(run)}
+    before = {p.name: weights(run) for p in list_checkpoints(run)}
 
     def full(tensors: object, path: Path, metadata: object) -> None:
         path.write_bytes(b"half of it")
@@ -331,7 +331,7 @@ def test_a_full_disk_leaves_the_previous_checkpoint_and_one_clear_line(
         f"6; fix this, then: dragoman train --resume {run}"
     )
     monkeypatch.undo()
-    assert {p.name for p in checkpoints.list_checkpoints(run)} == set(before)
+    assert {p.name for p in list_checkpoints(run)} == set(before)
     assert not list((run / "checkpoints").glob(".tmp*"))
     assert resume(run, ["training.steps=8"], quiet=True).step == 8
 
@@ -339,7 +339,7 @@ def test_a_full_disk_leaves_the_previous_checkpoint_and_one_clear_line(
 def test_averaging_is_the_mean_and_makes_a_model(finished: Path, tmp_path: Path) -> None:
     average_checkpoints([finished], tmp_path / "model", last=2)
     made = read_tensors(tmp_path / "model/weights.safetensors")
-    two = [Checkpoint(path).read_weights() for path in checkpoints.list_checkpoints(finished)[-2:]]
+    two = [Checkpoint(path).read_weights() for path in list_checkpoints(finished)[-2:]]
     for name, tensor in made.items():
         torch.testing.assert_close(tensor, (two[0][name] + two[1][name]) / 2)
     assert dragoman.load(tmp_path / "model").translate("the dog").tokens is not None

@@ -15,8 +15,9 @@ from torch import Tensor
 from dragoman.config import Config
 from dragoman.data.prepare import Prepared
 from dragoman.errors import TrainingError
+from dragoman.run_directory import checkpoint_path
 from dragoman.training import validation
-from dragoman.training.checkpoints.checkpoint import Checkpoint, checkpoint_path
+from dragoman.training.checkpoints.checkpoint import Checkpoint
 from dragoman.training.distributed.ranks import Ranks
 from dragoman.training.loop import fit
 from dragoman.training.loss import Criterion

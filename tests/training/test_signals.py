@@ -17,7 +17,8 @@ from torch import Tensor
 
 from dragoman.config import Config
 from dragoman.data.prepare import Prepared
-from dragoman.training.checkpoints.checkpoint import Checkpoint, checkpoint_path, list_checkpoints
+from dragoman.run_directory import checkpoint_path, list_checkpoints
+from dragoman.training.checkpoints.checkpoint import Checkpoint
 
 pytestmark = pytest.mark.slow
 

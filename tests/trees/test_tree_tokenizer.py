@@ -21,8 +21,9 @@ from dragoman.text.special_tokens import FIRST_PIECE, UNK
 from dragoman.text.tokenizer import Tokenizer, _fingerprint
 from dragoman.trees.bracketing import parse_tree, write_tree
 from dragoman.trees.linearization import LINEARISATIONS
+from dragoman.trees.tokenizer_kinds import load_tokenizer
 from dragoman.trees.tree import leaves
-from dragoman.trees.tree_tokenizer import TreeTokenizer, load_tokenizer
+from dragoman.trees.tree_tokenizer import TreeTokenizer
 
 # A chain, labels with signs that collapsing spells otherwise, a word with a no-break space.
 ODD = [

@@ -86,6 +86,7 @@ def bench_translate(
     from dragoman.bench.translation.report import TranslationReport
     from dragoman.bench.translation.systems import DRAGOMAN_SYSTEMS, parse_systems, with_shortlists
     from dragoman.system.cores import available_cores
+    from dragoman.system.packages import describe_need, has_package, require_package
 
     systems = [*DRAGOMAN_SYSTEMS, *parse_systems(against)]
     available = available_cores()
@@ -106,7 +107,12 @@ def bench_translate(
     parameters = count_weights(loaded)  # and weights that do not fit are refused now
     if loaded.config.data.task != "translation":
         raise ModelError(f"{model} is a parser; this benchmark measures translation")
+    if reference is not None:
+        require_package("sacrebleu", "--reference")
     if loaded.has_only_int8:
+        systems = [one for one in systems if one.export or one.precision == "int8"]
+    elif not has_package("torch"):
+        print_message(describe_need("torch", "only int8 is measured, since float32"))
         systems = [one for one in systems if one.export or one.precision == "int8"]
     for system in systems:
         if system.export is not None:

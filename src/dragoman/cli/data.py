@@ -58,7 +58,7 @@ def prepare(
     """
     from dragoman.data.prepare import prepare as prepare_corpus
     from dragoman.data.readers import open_corpus
-    from dragoman.trees.tree_tokenizer import load_tokenizer
+    from dragoman.trees.tokenizer_kinds import load_tokenizer
 
     config = read_config(preset, set_, languages, files, task)
     with progress_counter() as progress:
@@ -140,7 +140,7 @@ def doctor(
     """
     from dragoman.data.doctor.examination import choose_preset, examine
     from dragoman.data.readers import open_corpus
-    from dragoman.trees.tree_tokenizer import load_tokenizer
+    from dragoman.trees.tokenizer_kinds import load_tokenizer
 
     config = read_config(preset, set_, languages, files)
     refuse_parsing(config, "the doctor examines parallel text; dragoman prepare reports on trees")
@@ -197,7 +197,7 @@ def tokenizer_encode(
 ) -> None:
     """Split the lines of stdin into pieces."""
     from dragoman.data.readers.parallel import open_text
-    from dragoman.trees.tree_tokenizer import load_tokenizer
+    from dragoman.trees.tokenizer_kinds import load_tokenizer
 
     tokenizer = load_tokenizer(directory)
     for line in open_text("-"):
@@ -213,7 +213,7 @@ def tokenizer_decode(
 ) -> None:
     """Join the ids on the lines of stdin into text."""
     from dragoman.data.readers.parallel import open_text
-    from dragoman.trees.tree_tokenizer import load_tokenizer
+    from dragoman.trees.tokenizer_kinds import load_tokenizer
 
     tokenizer = load_tokenizer(directory)
     for number, line in enumerate(open_text("-"), 1):

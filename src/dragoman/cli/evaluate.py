@@ -60,9 +60,6 @@ def evaluate(
     Translations get BLEU, chrF and TER with sacreBLEU's signatures, and perplexity; trees, with
     --task parsing, precision, recall and F1 of labelled brackets by EVALB's rules.
     """
-    from dragoman.evaluation.evaluate import evaluate as measure
-    from dragoman.system.atomic_files import atomic_write
-
     if reference is None:
         raise ConfigError("--reference is missing: name the file of correct translations, or trees")
     if (model is None) == (hypotheses is None):
@@ -93,6 +90,9 @@ def evaluate(
         raise ConfigError("--evalb applies to trees; add --task parsing")
     if source is None and (model is not None or (against is not None and is_system(against))):
         raise ConfigError("--source is missing: name the file to translate")
+    from dragoman.evaluation.evaluate import evaluate as measure
+    from dragoman.system.atomic_files import atomic_write
+
     found = measure(
         load_translator(*models, device=device)
         if models

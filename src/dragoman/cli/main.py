@@ -146,8 +146,9 @@ def _exit_without_package(error: ModuleNotFoundError) -> NoReturn:
     """Say in one line what to install for a command, and exit with status 2."""
     from dragoman.system.packages import describe_missing
 
-    command = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
-    message = describe_missing(error, f"dragoman {command}")
+    words = [word for word in sys.argv[1:] if not word.startswith("-")]
+    grouped = words[:1] in [[group.name] for group in app.registered_groups]
+    message = describe_missing(error, " ".join(["dragoman", *words[: 2 if grouped else 1]]))
     if message is None:
         raise error
     print_message(message)

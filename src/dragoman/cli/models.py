@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import platform
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
-from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -47,7 +44,9 @@ def info(
 def _describe(path: Path) -> dict[str, Any]:
     """Return what there is to say of a model, a run or a prepared corpus."""
     if (path / "run.json").exists():
-        return _describe_run(path)
+        from dragoman.run_directory import describe_run
+
+        return describe_run(path)
     if (path / "report.json").exists():
         return _describe_corpus(path)
     return _describe_model(path)
@@ -65,6 +64,8 @@ def _describe_installation() -> dict[str, Any]:
 
 
 def _version_of(package: str) -> str:
+    from importlib import metadata
+
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
@@ -96,27 +97,6 @@ def _describe_model(path: Path) -> dict[str, Any]:
         "on this CPU": describe_cpu_path(m),
         **{key: value for key, value in loaded.card.items() if key not in ("format", "parameters")},
     }
-
-
-def _describe_run(path: Path) -> dict[str, Any]:
-    from dragoman.config import Config
-    from dragoman.training.checkpoints.checkpoint import list_checkpoints
-
-    config = Config.load(path / "config.toml")
-    facts: dict[str, Any] = {"kind": "run", "steps planned": config.training.steps}
-    saved = list_checkpoints(path)
-    facts["checkpoints"] = ", ".join(p.name for p in saved) or "none"
-    last: dict[str, dict[str, Any]] = {}
-    try:
-        for line in (path / "metrics.jsonl").read_text(encoding="utf-8").splitlines():
-            entry = json.loads(line)
-            last[entry["kind"]] = entry
-    except (OSError, ValueError, KeyError):
-        pass  # the last line of a killed run may be half a line
-    for kind, entry in last.items():
-        facts[f"last {kind}"] = ", ".join(f"{k} {v}" for k, v in entry.items() if k != "kind")
-    facts["model"] = str(path / "model") if (path / "model").exists() else "not finished"
-    return facts
 
 
 def _describe_corpus(path: Path) -> dict[str, Any]:
@@ -183,7 +163,6 @@ def shortlist(
     They depend on the pieces of the source, and make decoding faster.
     The effect is measured and printed; dragoman translate --shortlist uses it. See docs/engine.md.
     """
-    from dragoman.evaluation.metrics import bleu
     from dragoman.inference.cpu.shortlist import write_shortlist
     from dragoman.inference.shortlist_training import (
         check_supports_shortlist,
@@ -191,15 +170,20 @@ def shortlist(
         make_shortlist,
     )
     from dragoman.model_directory import open_model
+    from dragoman.system.packages import describe_need, has_package
 
     loaded = open_model(model)
     check_supports_shortlist(loaded)
+    if not has_package("sacrebleu"):
+        print_message(
+            describe_need("sacrebleu", "to measure its effect on BLEU, dragoman shortlist")
+        )
     with progress_counter() as progress, _open_or_prepare(loaded, files, progress) as data:
         if not len(data.valid):
             raise DataError(f"{data.path}: contains no validation pairs to try a shortlist on")
         made = make_shortlist(loaded, data, common=common, most=most, progress=progress)
         figures = [
-            _figures(one, partial(bleu, language=loaded.config.data.target_language))
+            _figures(one, loaded.config.data.target_language)
             for one in compare_with_shortlist(loaded, made, data.valid, sentences)
         ]
     file = write_shortlist(loaded, made, {"tried": figures})
@@ -213,9 +197,10 @@ def shortlist(
     )
     for one in figures:
         name = "greedy" if one["beam"] == 1 else f"beam {one['beam']}"
+        bleu = f"BLEU {one['BLEU']:.2f} to {one['BLEU with it']:.2f}, " if "BLEU" in one else ""
         print_result(
-            f"{name}: {one['changed']:,} of {one['sentences']:,} translations change, BLEU "
-            f"{one['BLEU']:.2f} to {one['BLEU with it']:.2f}, {one['speed']:.2f} times as fast"
+            f"{name}: {one['changed']:,} of {one['sentences']:,} translations change, {bleu}"
+            f"{one['speed']:.2f} times as fast"
         )
 
 
@@ -237,15 +222,19 @@ def _open_or_prepare(loaded: LoadedModel, files: list[Path], progress: Any) -> I
         )
 
 
-def _figures(one: ShortlistComparison, bleu: Callable[..., float]) -> dict[str, Any]:
-    return {
-        "beam": one.beam,
-        "sentences": len(one.whole),
-        "changed": one.changed,
-        "BLEU": bleu(one.whole, one.references),
-        "BLEU with it": bleu(one.short, one.references),
-        "speed": one.speed,
-    }
+def _figures(one: ShortlistComparison, language: str | None) -> dict[str, Any]:
+    """Return what a shortlist changes; without sacreBLEU, not whether BLEU does."""
+    from dragoman.system.packages import has_package
+
+    figures = {"beam": one.beam, "sentences": len(one.whole), "changed": one.changed}
+    if not has_package("sacrebleu"):
+        return figures | {"speed": one.speed}
+    from dragoman.evaluation.metrics import bleu
+
+    before, after = (
+        bleu(some, one.references, language=language) for some in (one.whole, one.short)
+    )
+    return figures | {"BLEU": before, "BLEU with it": after, "speed": one.speed}
 
 
 def export(
@@ -293,9 +282,9 @@ def export(
         print_result(f"{model} can be exported to {to}")
         return
     from dragoman.interop.export import export as export_model
-    from dragoman.model_directory import load_model
+    from dragoman.model_directory import open_model
 
-    loaded = load_model(Path(model))
+    loaded = open_model(Path(model))
     loaded.require_whole_weights("exporting")
     check_exportable(loaded.config, to, quantization)
     require_packages(*PACKAGES[to])
@@ -321,6 +310,9 @@ def import_model(
     Only weights are read, never code. The model translates, is evaluated and continues training
     like any other.
     """
+    from dragoman.interop.export import require_packages
+
+    require_packages("transformers")
     from dragoman.interop.marian_import import import_marian
 
     texts = list(read_lines(sample)) if sample else []

@@ -15,6 +15,7 @@ from dragoman.cli.console import load_parser, print_message, print_result, read_
 from dragoman.cli.inputs import path_exists, sort_inputs
 from dragoman.cli.options import Beam, Device, Json, LengthPenalty, Precision, Tokenized, Window
 from dragoman.errors import ConfigError, ModelError
+from dragoman.system.numpy_threads import import_numpy_without_threads
 
 if TYPE_CHECKING:
     from dragoman.inference.parser import Parse
@@ -67,6 +68,7 @@ def parse(
     With --n-best, each sentence becomes several lines: its number, score and tree, separated by
     tabs.
     """
+    import_numpy_without_threads()
     from dragoman.inference.parser import find_installed_parser
 
     if pretty and as_json:

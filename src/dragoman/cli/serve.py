@@ -10,6 +10,7 @@ import typer
 
 from dragoman.cli.options import Device, Precision, Shortlist
 from dragoman.errors import ConfigError
+from dragoman.system.numpy_threads import import_numpy_without_threads
 
 if TYPE_CHECKING:
     from dragoman.serve.settings import NamedModel
@@ -68,6 +69,7 @@ def serve(
 
     The APIs are LibreTranslate's, DeepL's and its own; see docs/serving.md.
     """
+    import_numpy_without_threads()
     from dragoman.serve.authentication import read_keys
     from dragoman.serve.limits import Limits
     from dragoman.serve.server import serve as run

@@ -136,14 +136,11 @@ def presets(
         config = configs.load_preset(name)
         print_result(config.to_dict() if as_json else config.to_toml())
         return
-    from dragoman.models import count_parameters
-
+    counts = configs.preset_parameters()
     rows = []
     for preset in configs.preset_names():
-        config = configs.load_preset(preset)
-        count = count_parameters(config.model, config.tokenizer.vocabulary)
         paper = configs.preset_paper_figures(preset).get("parameters")
-        rows.append((preset, count, paper, configs.preset_title(preset)))
+        rows.append((preset, counts[preset], paper, configs.preset_title(preset)))
     if as_json:
         keys = ("name", "parameters", "paper_millions", "title")
         print_result([dict(zip(keys, row, strict=True)) for row in rows])
@@ -177,12 +174,14 @@ def demo(
 
     This takes minutes on a laptop. A demo that was interrupted is continued.
     """
+    from dragoman.system.packages import require_package
     from dragoman.workflows.installed_demo import try_installed_translators
 
     if task == "translation" and not try_installed_translators() and not training:
         raise ConfigError("no translator is installed; get one, as in: dragoman get en-de")
     if not training:
         return
+    require_package("torch", "training")
     if task == "parsing":
         from dragoman.workflows.demo import run_parsing_demo
 

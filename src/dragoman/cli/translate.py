@@ -35,6 +35,7 @@ from dragoman.cli.translation_modes import (
 )
 from dragoman.errors import ConfigError, ModelError
 from dragoman.messages import counted
+from dragoman.system.numpy_threads import import_numpy_without_threads
 
 if TYPE_CHECKING:
     from dragoman.inference import Translator
@@ -208,6 +209,7 @@ def translate(
     .xliff .json .csv …) are written beside the originals. With --n-best or --sample, each line
     becomes several: its number, score and text, separated by tabs.
     """
+    import_numpy_without_threads()
     options: dict[str, Any] = {
         "beam": beam,
         "n_best": n_best,

@@ -246,13 +246,14 @@ def translate_by_line(job: Job, *, as_json: bool, alignments: Path | None) -> No
 
 def are_documents(files: Sequence[Path], out: Path | None) -> bool:
     """Return whether results are written file by file; plain text alone goes to standard output."""
+    if not files:
+        return False
     from dragoman.inference.documents.formats import MEDIA_TYPES
 
     extensions = {file.suffix[1:].lower() for file in files}
     if any(file.is_dir() for file in files) or extensions & set(MEDIA_TYPES) - {"txt"}:
         return True
-    into_directory = out is not None and (out.is_dir() or str(out).endswith(("/", "\\")))
-    return bool(files) and into_directory
+    return out is not None and (out.is_dir() or str(out).endswith(("/", "\\")))
 
 
 def translate_documents(job: Job, **plan: Any) -> None:

@@ -111,6 +111,9 @@ def distill(
     If it is interrupted, the same command continues; see docs/distillation.md.
     """
     from dragoman.config import load_preset
+    from dragoman.system.packages import require_package
+
+    require_package("torch", "training")
     from dragoman.workflows.distill import Plan
     from dragoman.workflows.distill import distill as teach
 
@@ -212,6 +215,9 @@ def selftrain(
     If it is interrupted, the same command continues; see docs/selftraining.md.
     """
     from dragoman.config import load_preset
+    from dragoman.system.packages import require_package
+
+    require_package("torch", "training")
     from dragoman.workflows.selftrain import Plan
     from dragoman.workflows.selftrain import selftrain as teach
 

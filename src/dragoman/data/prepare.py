@@ -33,7 +33,8 @@ from dragoman.system.cores import available_cores
 from dragoman.system.process_pool import map_ahead
 from dragoman.text.normalization import normalize
 from dragoman.text.tokenizer import LEAST_VOCABULARY, Tokenizer, VocabularyTooLargeError
-from dragoman.trees.tree_tokenizer import TreeTokenizer, load_tokenizer
+from dragoman.trees.tokenizer_kinds import load_tokenizer
+from dragoman.trees.tree_tokenizer import TreeTokenizer
 
 Ids: TypeAlias = npt.NDArray[np.unsignedinteger[Any]]
 

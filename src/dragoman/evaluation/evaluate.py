@@ -80,7 +80,7 @@ def evaluate(
     measured = None
     if isinstance(system, Translator) and not system.through:
         encode = system.tokenizer.encode_batch
-        measured = perplexity(system.model, encode(source), encode(references))
+        measured = perplexity(system.log_probabilities, encode(source), encode(references))
     comparison = None
     if baseline is not None:
         before = _translate(baseline, source, options)

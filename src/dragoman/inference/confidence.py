@@ -11,7 +11,6 @@ from __future__ import annotations
 import difflib
 import json
 import math
-import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -25,6 +24,7 @@ from dragoman.errors import DataError, ModelError
 from dragoman.inference.translation_types import Translation, Word
 from dragoman.messages import counted
 from dragoman.system.atomic_files import atomic_write
+from dragoman.text.lazy_patterns import lazy_pattern
 from dragoman.text.normalization import SPACE_MARK
 
 CALIBRATION_FILE: Final = "calibration.json"
@@ -36,7 +36,7 @@ STEM: Final = 5
 """Words with the same first letters, so many of them, count as one: an ending is half right."""
 
 Floats = NDArray[np.float64]
-_EDGES: Final = re.compile(r"^\W+|\W+$")
+_EDGES: Final = lazy_pattern(r"^\W+|\W+$")
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,14 +9,16 @@ What no engine supports is computed by `dragoman.inference.torch_engine`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.search.constraints.requirements import OutputRequirements
 from dragoman.search.options import Hypothesis, SearchOptions
-from dragoman.trees.grammar import SentencesToParse
+
+if TYPE_CHECKING:
+    from dragoman.trees.grammar import SentencesToParse
 
 DEFAULT_WINDOW: Final = 2000
 """Lines are searched so many at a time where no engine asks for more."""

@@ -18,6 +18,7 @@ from typing import Final, Literal, NamedTuple
 
 from dragoman.errors import ConfigError
 from dragoman.search.options import Hypothesis, SearchOptions, length_penalty, longest_output
+from dragoman.text.lazy_patterns import lazy_pattern
 from dragoman.text.scripts import WITHOUT_SPACES, has_no_spaces
 from dragoman.text.sentence_splitting import sentence_spans
 
@@ -53,10 +54,10 @@ MAX_CUTS: Final = 8
 LONG_WORD: Final = 7
 """In words of so many letters repetition is looked for."""
 
-_TOKENS: Final = re.compile(rf"[{WITHOUT_SPACES}]|[^\W{WITHOUT_SPACES}]+|[^\w\s\ufffd]")
-_INSIDE_WORD: Final = re.compile(r"([^\W\d_]{1,8}?)\1{3,}")
-_INSIDE_TEXT: Final = re.compile(r"(\S{1,8}?)\1{2,}")
-_LETTERS_INSIDE: Final = re.compile(r"([^\W\d_]{1,8}?)\1{2,}")
+_TOKENS: Final = lazy_pattern(rf"[{WITHOUT_SPACES}]|[^\W{WITHOUT_SPACES}]+|[^\w\s\ufffd]")
+_INSIDE_WORD: Final = lazy_pattern(r"([^\W\d_]{1,8}?)\1{3,}")
+_INSIDE_TEXT: Final = lazy_pattern(r"(\S{1,8}?)\1{2,}")
+_LETTERS_INSIDE: Final = lazy_pattern(r"([^\W\d_]{1,8}?)\1{2,}")
 
 
 @dataclass(frozen=True, slots=True)

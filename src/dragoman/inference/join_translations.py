@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -10,12 +9,13 @@ from itertools import accumulate
 from typing import Final, NamedTuple
 
 from dragoman.inference.translation_types import Translation
+from dragoman.text.lazy_patterns import lazy_pattern
 from dragoman.text.line_breaking import columns
 from dragoman.text.sentence_splitting import ends_sentence
 
-_GAP: Final = re.compile(r" {3,}| {2,}(?=\|)|\.{4,}")
+_GAP: Final = lazy_pattern(r" {3,}| {2,}(?=\|)|\.{4,}")
 """What is wide enough to bring the next cell into its column."""
-_LINE_END: Final = re.compile("[\n\r\x0b\x0c\x85\u2028\u2029]")
+_LINE_END: Final = lazy_pattern("[\n\r\x0b\x0c\x85\u2028\u2029]")
 
 
 class Between(NamedTuple):

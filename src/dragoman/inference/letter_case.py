@@ -8,13 +8,13 @@ mark that it ends with.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final
 
 from dragoman.inference.translation_types import Request, TranslateFunction, Translation
+from dragoman.text.lazy_patterns import lazy_pattern
 from dragoman.text.scripts import has_no_spaces
 
 MIN_CAPITALS: Final = 4
@@ -27,7 +27,7 @@ _CLOSING: Final = "\"'”’“»)]"
 _SENTENCE_ENDS: Final = (".", "!", "?", "。", "！", "？")
 _UNFINISHED: Final = ":;,"
 """A sentence whose source ends in a point, "!" or "?" does not end in one of these."""
-_WORD: Final = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
+_WORD: Final = lazy_pattern(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 
 
 def translate_cased(

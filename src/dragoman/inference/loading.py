@@ -26,7 +26,7 @@ from dragoman.model_directory import LoadedModel, load_model, open_model
 from dragoman.models.supported_settings import unsupported
 from dragoman.system.cores import available_cores
 from dragoman.system.malloc import keep_freed_memory
-from dragoman.system.packages import require_package
+from dragoman.system.packages import has_package, require_package
 from dragoman.text.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 Precision = Literal["auto", "int8", "float32"]
 """A model is computed in these numbers; int8 is for a CPU."""
 
+COMPILE_KERNEL: Final = (
+    "install a C compiler and run: pip install --force-reinstall --no-deps --no-cache-dir dragoman"
+)
 FIRST_WINDOW: Final = 64
 """So many lines are translated first, so that there is something to read soon."""
 SECONDS_OF_A_WINDOW: Final = 5.0
@@ -66,6 +69,8 @@ def load_for_inference(
         raise ConfigError(f"{first.path}: cannot run in int8 ({obstacle}); use precision float32")
     if not obstacle and precision != "float32":
         return [first], open_cpu_engine(first)
+    if why_no_kernel() and not has_package("torch"):
+        raise ConfigError(f"{first.path}: nothing can run it: {describe_cpu_path()}")
     reason = f"a model that the CPU engine cannot run ({obstacle})" if obstacle else "float32"
     require_package("torch", f"{first.path}: {reason}")
     if precision == "auto" and not ensemble:
@@ -94,10 +99,12 @@ def _load_on_gpu(
 def describe_cpu_path(config: ModelConfig | None = None) -> str:
     """Return one line that says what computes on this machine's CPU: such a model, or any."""
     if reason := why_no_kernel():
-        return (
-            f"{reason}, so PyTorch computes on the CPU, about 7 times slower; install a C compiler "
-            "and run: pip install --force-reinstall --no-deps --no-cache-dir dragoman"
+        instead = (
+            "so PyTorch computes on the CPU, about 7 times slower"
+            if has_package("torch")
+            else "and PyTorch, which could compute instead, is not installed"
         )
+        return f"{reason}, {instead}; {COMPILE_KERNEL}"
     if config is not None and (setting := unsupported(config, "cpu engine")):
         return f"PyTorch computes in float32, because the CPU engine does not support {setting}"
     threads = available_cores()

@@ -10,21 +10,22 @@ from typing import Final
 from dragoman.inference.join_translations import Between, join_translations
 from dragoman.inference.translation_types import Translation
 from dragoman.text.languages import written_without_spaces
+from dragoman.text.lazy_patterns import lazy_pattern
 from dragoman.text.paragraphs import Paragraph, split_paragraphs
 from dragoman.text.sentence_splitting import sentence_spans
 
-_DIVIDER: Final = re.compile(
+_DIVIDER: Final = lazy_pattern(
     r"(?<!\s)\s*(?:\t| {3,}|\.{4,}|(?:\. ){4,}|_{4,}|(?:(?<=\s)|^)\|(?=\s|$))\s*"
 )
 """What divides the cells of a table or a form: tabs, wide gaps, leader dots, blanks to fill in, and
 a vertical line between spaces."""
-_COLUMN_GAP: Final = re.compile(r"(?<![\s.!?:;,]) {2,}(?=\S)")
-_COLUMN_DIVIDER: Final = re.compile(_DIVIDER.pattern.replace(" {3,}", " {2,}"))
+_COLUMN_GAP: Final = lazy_pattern(r"(?<![\s.!?:;,]) {2,}(?=\S)")
+_COLUMN_DIVIDER: Final = lazy_pattern(_DIVIDER.pattern.replace(" {3,}", " {2,}"))
 """Where there are two gaps in a line or more, two spaces are one, too."""
-_ROW: Final = re.compile(r"\|.*\|", re.DOTALL)
-_ROW_DIVIDER: Final = re.compile(r"(?<!\s)\s*(?<!\\)\|\s*")
+_ROW: Final = lazy_pattern(r"\|.*\|", re.DOTALL)
+_ROW_DIVIDER: Final = lazy_pattern(r"(?<!\s)\s*(?<!\\)\|\s*")
 """In a row between vertical lines all of them divide."""
-_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+_SURROGATE: Final = lazy_pattern("[\ud800-\udfff]")
 
 
 def _cells(text: str) -> Iterator[tuple[int, int]]:

@@ -235,14 +235,15 @@ class Translator(Predictor):
             self.tokenizer,
             sources,
             targets,
-            self._log_probabilities,
+            self.log_probabilities,
             alpha=search.length_penalty if length_penalty is None else length_penalty,
             longest=search.batch_tokens,
         )
 
-    def _log_probabilities(
+    def log_probabilities(
         self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
     ) -> list[list[float]]:
+        """Return those of each target's pieces and of its end; both sides are ids, without EOS."""
         forced = self._engine.force_decode(sources, targets) if self._engine is not None else None
         if forced is None:
             return self._torch_engine.log_probabilities(sources, targets)
@@ -326,7 +327,7 @@ class Translator(Predictor):
             self.tokenizer,
             sources,
             targets,
-            self._log_probabilities,
+            self.log_probabilities,
             alpha=search.length_penalty,
             longest=self.config.data.max_length + 1,
             cut=True,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
 
@@ -16,6 +15,7 @@ from dragoman.config import Config
 from dragoman.errors import ConfigError
 from dragoman.models.supported_settings import unsupported
 from dragoman.system.atomic_files import atomic_directory
+from dragoman.system.packages import has_package, pip_command
 
 if TYPE_CHECKING:
     from dragoman.interop.parity import Parity
@@ -32,9 +32,6 @@ PACKAGES: Final = {
     "marian": ("pymarian",),
 }
 """The packages that each runtime needs."""
-
-_EXTRAS: Final = {"pymarian": "marian"}
-"""The extras that bring packages; all others are in `export`."""
 
 
 def export(
@@ -87,8 +84,5 @@ def find_obstacle(config: Config, to: Runtime, quantization: str | None = None) 
 def require_packages(*packages: str) -> None:
     """Raise ConfigError if one of these packages is not installed."""
     for name in packages:
-        if find_spec(name) is None:
-            extra = _EXTRAS.get(name, "export")
-            raise ConfigError(
-                f'{name} is not installed; install it with: pip install "dragoman[{extra}]"'
-            )
+        if not has_package(name):
+            raise ConfigError(f"{name} is not installed; install it with: {pip_command(name)}")

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from dragoman.text.languages import primary_code
+from dragoman.text.lazy_patterns import lazy_pattern
 from dragoman.text.numbers import joins_range
 
 HALF_DAY: Final = 12 * 60
@@ -55,10 +56,10 @@ _TIME: Final = rf"""
         (?:\ (?P<after>WORDS)\b)?
     )""".replace("WORDS", "|".join(map(re.escape, _WORDS_AFTER)))
 _MERIDIEM: Final = r"[ap]\.?\ ?m|[AP]\.?\ ?M"
-_PATTERN: Final = re.compile(_TIME.replace("MERIDIEM", _MERIDIEM), re.VERBOSE)
-_GERMAN: Final = re.compile(_TIME.replace("MERIDIEM", f"(?!am){_MERIDIEM}"), re.VERBOSE)
+_PATTERN: Final = lazy_pattern(_TIME.replace("MERIDIEM", _MERIDIEM), re.VERBOSE)
+_GERMAN: Final = lazy_pattern(_TIME.replace("MERIDIEM", f"(?!am){_MERIDIEM}"), re.VERBOSE)
 """In German "5 am" may be "Platz 5 am Fenster"."""
-_LATE: Final = re.compile(
+_LATE: Final = lazy_pattern(
     r"nachmittag|abend|nacht|afternoon|evening|night|soir|après-midi|nuit|오후|저녁|밤|午後|夕|夜|晩"
     r"|下午|傍晚|晚上",
     re.IGNORECASE,
@@ -71,7 +72,7 @@ _HALVES: Final = {
     "zh": ("上午{}", "下午{}"),
 }
 _HOURS: Final = {"ko": ("시", " ", "분"), "ja": ("時", "", "分"), "zh": ("点", "", "分")}
-_RANGE_BEFORE: Final = re.compile(
+_RANGE_BEFORE: Final = lazy_pattern(
     r"(?<![A-Za-z\u00c0-\u024f_\d])(?<!\d[.,:/])(\d{1,2})(?:[:.](\d{2}))?(\s?[^\s\d]{1,5}\s?)$"
 )
 _LONGEST_RANGE: Final = 14

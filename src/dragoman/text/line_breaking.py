@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Iterator
 from typing import Final
 
-_BREAKS_ANYWHERE: Final = re.compile("[\u2e80-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uffef]")
+from dragoman.text.lazy_patterns import lazy_pattern
+
+_BREAKS_ANYWHERE: Final = lazy_pattern("[\u2e80-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uffef]")
 """The lines of these scripts may be broken between any two characters."""
 NOT_FIRST: Final = frozenset(
     "、。，．：；！？）」』】〉》〕］｝ーぁぃぅぇぉっゃゅょァィゥェォッャュョ々…‥"
@@ -15,7 +16,7 @@ NOT_FIRST: Final = frozenset(
 """No line begins with one of these."""
 _NOT_LAST: Final = frozenset("（「『【〈《〔［｛")
 
-_BREAKABLE: Final = re.compile(r"[ \t\n\r\f\v]+")
+_BREAKABLE: Final = lazy_pattern(r"[ \t\n\r\f\v]+")
 
 
 def breaks_anywhere(character: str) -> bool:

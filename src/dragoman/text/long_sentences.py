@@ -6,12 +6,13 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, TypeAlias
 
+from dragoman.text.lazy_patterns import lazy_pattern
 from dragoman.text.sentence_splitting import sentence_spans
 
 CountPieces: TypeAlias = Callable[[Sequence[str]], list[int]]
 """Counts the pieces of each text."""
 
-_AFTER_CLAUSE: Final = re.compile(r"(?<=[,;:–—])\s+|(?<=[、，；：])")
+_AFTER_CLAUSE: Final = lazy_pattern(r"(?<=[,;:–—])\s+|(?<=[、，；：])")
 
 
 def split_lines(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from typing import Final, Literal
+
+from dragoman.text.lazy_patterns import lazy_pattern
 
 Form = Literal["nfc", "nfkc", "plain", "none"]
 
@@ -19,9 +20,9 @@ _PLAIN = str.maketrans(
     | {"…": "..."}
 )
 """Maps typographic quotation marks, apostrophes and dashes to those a keyboard has."""
-_SURROGATE = re.compile("[\ud800-\udfff]")
+_SURROGATE = lazy_pattern("[\ud800-\udfff]")
 # C0, DEL and C1 without those that are white space (tab to carriage return, 1C to 1F, 85).
-_CONTROL = re.compile("[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]")
+_CONTROL = lazy_pattern("[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]")
 
 
 def normalize(text: str, form: Form = "nfc") -> str:

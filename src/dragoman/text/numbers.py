@@ -14,6 +14,7 @@ from functools import cache
 from typing import Final
 
 from dragoman.text.languages import primary_code
+from dragoman.text.lazy_patterns import lazy_pattern
 
 
 def _words(text: str) -> tuple[str, ...]:
@@ -102,8 +103,8 @@ class NumberReading:
         return whole + (form.decimal + self.fraction if self.fraction else "")
 
 
-_GROUP_MARKS: Final = re.compile("[\u0020\u00a0\u202f\u2009'’]")
-_GROUPS: Final = re.compile(r"\d{1,3}(?:,\d{3})+|\d{1,3}(?:\.\d{3})+|\d{1,2}(?:,\d{2})+,\d{3}")
+_GROUP_MARKS: Final = lazy_pattern("[\u0020\u00a0\u202f\u2009'’]")
+_GROUPS: Final = lazy_pattern(r"\d{1,3}(?:,\d{3})+|\d{1,3}(?:\.\d{3})+|\d{1,2}(?:,\d{2})+,\d{3}")
 
 
 def read_number(text: str, code: str | None) -> list[NumberReading]:
@@ -175,8 +176,8 @@ _SCALE_AFTER_NUMBER: Final = re.compile(
     "[일이삼사오육칠팔구십백천몇수一二三四五六七八九十百千数幾几0-9] ?[백천만억조百千万萬億亿兆]"
 )
 _WITH_SCALES: Final = frozenset(_words("de en es fr it ja ko nl pt zh"))
-_SCALE_LETTER: Final = re.compile(r"\d ?(?:[kKmMbBT]|bn)(?![^\W_])")
-_SCALE: Final = re.compile(rf"[\s\u00a0\u202f-]?(?:({_ASIAN})|([^\W\d_]+))")
+_SCALE_LETTER: Final = lazy_pattern(r"\d ?(?:[kKmMbBT]|bn)(?![^\W_])")
+_SCALE: Final = lazy_pattern(rf"[\s\u00a0\u202f-]?(?:({_ASIAN})|([^\W\d_]+))")
 
 
 def scale_after(text: str, end: int, code: str | None) -> tuple[int, int]:
@@ -197,7 +198,7 @@ def scale_after(text: str, end: int, code: str | None) -> tuple[int, int]:
     )
 
 
-_RANGE: Final = re.compile(
+_RANGE: Final = lazy_pattern(
     r"\s?(?:[-–—~〜～/]|to|or|and|bis|oder|und|à|ou|et|o|y|e|a|al|내지|에서|부터|또는|から|到|至|或)\s?"
 )
 

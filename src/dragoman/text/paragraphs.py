@@ -16,36 +16,37 @@ from itertools import chain, groupby, pairwise
 from typing import Final, TypeAlias
 
 from dragoman.text.languages import primary_code, written_without_spaces
+from dragoman.text.lazy_patterns import lazy_pattern
 from dragoman.text.line_breaking import NOT_FIRST, breaks_anywhere, columns, wrap
 from dragoman.text.sentence_splitting import ends_sentence
 
-_LINE: Final = re.compile(
+_LINE: Final = lazy_pattern(
     r"([^\n\r\x0b\x0c\x85\u2028\u2029]*)(\r\n|[\n\r\x0b\x0c\x85\u2028\u2029]|\Z)"
 )
-_QUOTED: Final = re.compile(r"[ \t]{0,3}(?:>[ \t]?)+")
-_MARKER: Final = re.compile(
+_QUOTED: Final = lazy_pattern(r"[ \t]{0,3}(?:>[ \t]?)+")
+_MARKER: Final = lazy_pattern(
     r"(?:[-*+•·‣⁃◦▪▫●○■□◆◇★☆➤►▶✓✔✗✘☐☑☒–—※][ \t]+|\[[ xX]\][ \t]+|#{1,6}[ \t]+|[①-⑳][ \t]*"
     r"|\[\d[\d:./, apmAPM-]*\][ \t]+"  # the time of what was said in a chat
     r"|[([]?(?:\d{1,3}|[a-zA-Z]|[ivx]{1,4})[)\]][ \t]+)+"
 )
-_NUMBERED: Final = re.compile(
+_NUMBERED: Final = lazy_pattern(
     r"(\d{1,3})(?:\.[ \t]+|(?:[ \t]{2,}|\t)(?=[^\W\d_]))"
     r"|(\d{1,3}(?:\.\d{1,3}){1,5})(?:\.?[ \t]+)(?=[^\W\d_a-zà-ÿ])"
 )
 """Such a number is a list's only where its neighbour's follows: "3. Mai" is a date."""
-_FENCE: Final = re.compile(r"\s*(```|~~~)[\w+-]*\s*$")
+_FENCE: Final = lazy_pattern(r"\s*(```|~~~)[\w+-]*\s*$")
 """Between two such lines there is code."""
-_HEADING: Final = re.compile(r"#{1,6}[ \t]")
-_TIMING: Final = re.compile(r"\s*(?:\d+:)?\d\d:\d\d[.,]\d{3}\s*-->\s*(?:\d+:)?\d\d:\d\d[.,]\d{3}")
-_COLUMNS: Final = re.compile(r"\t|[^\s.!?:] {3,}\S|\S {2,}\S.*[^\s.!?:] {2,}\S|\|.*\|")
-_CODE: Final = re.compile(
+_HEADING: Final = lazy_pattern(r"#{1,6}[ \t]")
+_TIMING: Final = lazy_pattern(r"\s*(?:\d+:)?\d\d:\d\d[.,]\d{3}\s*-->\s*(?:\d+:)?\d\d:\d\d[.,]\d{3}")
+_COLUMNS: Final = lazy_pattern(r"\t|[^\s.!?:] {3,}\S|\S {2,}\S.*[^\s.!?:] {2,}\S|\|.*\|")
+_CODE: Final = lazy_pattern(
     r"[;{}]\s*$|^\s*(?:[\w.\[\]]+ = \S|[#%;|=~^]|\$|>>>|//|/\*|#!|#include|@\w+$"
     r"|import \w|from \w+ import|def \w+\(|class \w+[:(]|return\b.*;?$"
     r"|if ?\(.*\)|for ?\(.*\)|</?\w+[^>]*>\s*$)|[=!<>]==?.*[()]|\w\(\)|=> |->"
 )
-_KEY_AND_VALUE: Final = re.compile(r"[^\W\d_][\w -]{0,20}:\s")
-_SIGNATURE: Final = re.compile(r"--\s?$")
-_PROSE: Final = re.compile(r"[^\W\d_][.!?]['\"”’»«“)]*(?:\s|$)|[。！？]")
+_KEY_AND_VALUE: Final = lazy_pattern(r"[^\W\d_][\w -]{0,20}:\s")
+_SIGNATURE: Final = lazy_pattern(r"--\s?$")
+_PROSE: Final = lazy_pattern(r"[^\W\d_][.!?]['\"”’»«“)]*(?:\s|$)|[。！？]")
 """Of a few lines one sentence must end somewhere, or they may as well be a list."""
 _OPEN_WORDS: Final = {
     "en": """the a an of to in on at by for with from into about over under between and or but nor

@@ -5,8 +5,9 @@ Which languages have no spaces is said in `dragoman.text.languages`.
 
 from __future__ import annotations
 
-import re
 from typing import Final
+
+from dragoman.text.lazy_patterns import lazy_pattern
 
 CODE_POINTS: Final = {
     "Latin": "41-24f 1e00-1eff ff21-ff5a",
@@ -54,7 +55,7 @@ SOUTHEAST_ASIAN: Final = characters_of("Thai", "Lao", "Tibetan", "Burmese", "Khm
 CHINESE_AND_JAPANESE: Final = characters_of("Kana", "Han")
 WITHOUT_SPACES: Final = SOUTHEAST_ASIAN + CHINESE_AND_JAPANESE
 """These characters, as in a class of a regular expression, have no spaces between words."""
-_WITHOUT_SPACES: Final = re.compile(f"[{WITHOUT_SPACES}]")
+_WITHOUT_SPACES: Final = lazy_pattern(f"[{WITHOUT_SPACES}]")
 
 
 def has_no_spaces(character: str) -> bool:

@@ -14,6 +14,7 @@ from typing import Final
 
 from dragoman.text.abbreviations import SentenceWords, sentence_words
 from dragoman.text.languages import primary_code
+from dragoman.text.lazy_patterns import lazy_pattern
 from dragoman.text.scripts import CHINESE_AND_JAPANESE
 
 _FULL_WIDTH: Final = "。！？｡"
@@ -42,39 +43,39 @@ _END: Final = (
 def _end_pattern(marks: str) -> re.Pattern[str]:
     """Return what finds marks with all that closes after them; it starts at a run's first mark."""
     escaped = re.escape(marks)
-    return re.compile(_END % (escaped, escaped, escaped))
+    return lazy_pattern(_END % (escaped, escaped, escaped))
 
 
 _ENDS: Final = _end_pattern(_MARKS)
 _GREEK_ENDS: Final = _end_pattern(_MARKS + ";\u037e")
-_SPACE: Final = re.compile(r"\s+")
-_NEXT: Final = re.compile(rf"(?:<\w[^<>]{{0,100}}>|[{re.escape(_OPENING)}])*\s?")
-_WORD: Final = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
+_SPACE: Final = lazy_pattern(r"\s+")
+_NEXT: Final = lazy_pattern(rf"(?:<\w[^<>]{{0,100}}>|[{re.escape(_OPENING)}])*\s?")
+_WORD: Final = lazy_pattern(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 _EMOJI: Final = (
     "[\U0001f000-\U0001faff☀-⛿✅✊-✍✨❄❌❎❓-❗❣❤⭐⭕\ufe0f\u200d\U000e0020-\U000e007f]"
 )
-_TAIL: Final = re.compile(
+_TAIL: Final = lazy_pattern(
     rf"(?:\s*(?:{_EMOJI}+|[:;=]['’]?-?[()DPpdO3/|\\\]\[*]+(?=\s|$)|<3+(?=\s|$)"
     r"|[xX]D+(?=\s|$)|[ㅋㅎㅠㅜㄷ]{2,}~*|\^_?\^;*|ㅡ_?ㅡ|[（(][笑泣汗爆][)）]|[wｗ]+(?=\s|$)))+"
 )
 """What people write after a mark, and mean with the sentence before it."""
-_STARTS_WITH_EMOJI: Final = re.compile(rf"\s*{_EMOJI}")
+_STARTS_WITH_EMOJI: Final = lazy_pattern(rf"\s*{_EMOJI}")
 
-_LIST_MARKER: Final = re.compile(
+_LIST_MARKER: Final = lazy_pattern(
     r"[(（]?(?:\d{1,3}(?:\.\d{1,3})*|[a-zA-Z가나다라마바사아자차카타파하]|[ivxIVX]{1,4}|[一二三四五六七八九十]{1,3})"
 )
-_INITIALS: Final = re.compile(r"(?:[^\W\d_]\.[ \xa0]?-?){1,6}[^\W\d_]$")
-_ROMAN: Final = re.compile(r"[IVXLC]+")
-_NUMBER: Final = re.compile(r"\d{1,3}(?:[-–/]\d{1,3})?")
-_DATE: Final = re.compile(r"\d{4}\. ?\d{1,2}\. ?\d{1,2}$")
-_SHORT_NUMBER_NEXT: Final = re.compile(r"\d{1,2}\.(?!\d)")
-_NO_VOWELS: Final = re.compile(r"[bcdfghj-np-tv-xzß]{2,5}", re.IGNORECASE)
-_BEFORE_KEY: Final = re.compile(
+_INITIALS: Final = lazy_pattern(r"(?:[^\W\d_]\.[ \xa0]?-?){1,6}[^\W\d_]$")
+_ROMAN: Final = lazy_pattern(r"[IVXLC]+")
+_NUMBER: Final = lazy_pattern(r"\d{1,3}(?:[-–/]\d{1,3})?")
+_DATE: Final = lazy_pattern(r"\d{4}\. ?\d{1,2}\. ?\d{1,2}$")
+_SHORT_NUMBER_NEXT: Final = lazy_pattern(r"\d{1,2}\.(?!\d)")
+_NO_VOWELS: Final = lazy_pattern(r"[bcdfghj-np-tv-xzß]{2,5}", re.IGNORECASE)
+_BEFORE_KEY: Final = lazy_pattern(
     r"(?:^|\s)-{1,2}$"
     r"|(?:\b(?:ctrl|control|strg|alt|altgr|cmd|command|shift|umschalt|win|fn)|[⌘⌥⇧])\s?[+-]\s?$",
     re.IGNORECASE,
 )
-_ELIDED: Final = re.compile(r"[^\W\d_]{1,2}['’](?=\w)")
+_ELIDED: Final = lazy_pattern(r"[^\W\d_]{1,2}['’](?=\w)")
 _UNITS: Final = frozenset(
     ("kg", "km", "cm", "mm", "ml", "kwh", "mhz", "ghz", "kb", "mb", "gb", "tb")
 )
@@ -89,33 +90,33 @@ _CHAT_FIRST: Final = frozenset(
 )
 """People begin a sentence with these in lower case, in whatever case they write otherwise."""
 _CONJUNCTIONS: Final = frozenset(("and", "but", "et", "mais", "oder", "or", "ou", "und"))
-_CASUAL_AND_CAPITAL: Final = re.compile(r"[.!?]\s+[^\W\d_a-zà-ÿ]")
+_CASUAL_AND_CAPITAL: Final = lazy_pattern(r"[.!?]\s+[^\W\d_a-zà-ÿ]")
 _NAMES_WITH_MARKS: Final = frozenset({"Yahoo", "Jeopardy", "Yum", "モーニング娘"})
 
-_POINT_AFTER_BRACKET: Final = re.compile(r"[)\]][\"'”’»]?\.$")
+_POINT_AFTER_BRACKET: Final = lazy_pattern(r"[)\]][\"'”’»]?\.$")
 """Within a run of marks this is the sentence's own point, whatever stands in the bracket."""
 
-_HANGUL: Final = re.compile("[가-힣]")
-_KOREAN_QUOTING: Final = re.compile(
+_HANGUL: Final = lazy_pattern("[가-힣]")
+_KOREAN_QUOTING: Final = lazy_pattern(
     r"\s?(?:이?라고|이?라는|이?라며|이?라면서|이?란|하고|하며|하면서|하는|하던|했다|하자|고)(?![가-힣]{3})"
 )
 """What goes on after a Korean quotation, with or without a space."""
-_KOREAN_FINAL: Final = re.compile("[가-힣](?:다|요|까|죠|네|음|함|임|됨|듯|어|야|해|지|군)$")
+_KOREAN_FINAL: Final = lazy_pattern("[가-힣](?:다|요|까|죠|네|음|함|임|됨|듯|어|야|해|지|군)$")
 """A word that ends so may end a sentence before an ellipsis."""
-_KOREAN_SURELY_FINAL: Final = re.compile("[가-힣](?:다|요|까|죠|니|해|어|야)$")
-_JAPANESE_FINAL: Final = re.compile("(?:です|ます|ません|でした|ました|ください)$")
-_JAPANESE_QUOTING: Final = re.compile(
+_KOREAN_SURELY_FINAL: Final = lazy_pattern("[가-힣](?:다|요|까|죠|니|해|어|야)$")
+_JAPANESE_FINAL: Final = lazy_pattern("(?:です|ます|ません|でした|ました|ください)$")
+_JAPANESE_QUOTING: Final = lazy_pattern(
     r"って|と(?!ても|ころ|にかく|りあえず|もだち|き|なり|う|お)|という"
 )
-_JAPANESE_PARTICLE: Final = re.compile(
+_JAPANESE_PARTICLE: Final = lazy_pattern(
     r"って|と(?!ても|ころ|にかく|りあえず|もだち|き|なり|う|お)|の(?!び)|が(?!ん)|を|へ(?!え)"
     r"|は(?!い|じ|や|る)|に(?!こ|ほ)|で(?!も|は)|も(?!う|し|ち|っと)|や(?!っ|は|め)|など|だ(?!か|っ|が|け)"
     r"|です|から|まで|より"
 )
-_CHINESE_GOING_ON: Final = re.compile(
+_CHINESE_GOING_ON: Final = lazy_pattern(
     r"(?:[^\W\d_]{1,6}?(?:[说説說问問喊叫道答想]|回答|笑道|喊道))(?=[，。,：:！!]|道|着|著)|[的之等和与與或吗嗎呢了]"
 )
-_CJK: Final = re.compile(f"[{CHINESE_AND_JAPANESE}]")
+_CJK: Final = lazy_pattern(f"[{CHINESE_AND_JAPANESE}]")
 _WINDOW: Final = 300
 """An opening quotation mark or bracket is looked for so far back, and a closing one so far on."""
 

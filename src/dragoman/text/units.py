@@ -7,6 +7,7 @@ from functools import cache
 from typing import Final
 
 from dragoman.text.languages import primary_code
+from dragoman.text.lazy_patterns import lazy_pattern
 
 _PREFIXES: Final = {
     "n": "nano|나노|ナノ|纳",
@@ -84,8 +85,8 @@ UNIT_AFTER: Final = "[ \u00a0\u202f]?(?:{})(?![{}]|[/²³]\\w?)".format(
     "|".join(map(re.escape, sorted({*_SYMBOLS, *_ALIASES}, key=len, reverse=True))), _LETTER
 )
 """A unit after a number, as a regular expression."""
-_UNIT_AFTER: Final = re.compile(UNIT_AFTER)
-_SPEED_BEFORE: Final = re.compile(r"(?:시속|時速|时速)\s?$")
+_UNIT_AFTER: Final = lazy_pattern(UNIT_AFTER)
+_SPEED_BEFORE: Final = lazy_pattern(r"(?:시속|時速|时速)\s?$")
 """시속 100km is 100 km/h."""
 _WITH_WORDS: Final = frozenset({"de", "en", "fr", "ja", "ko", "zh"})
 

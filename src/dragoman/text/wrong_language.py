@@ -16,6 +16,7 @@ from dragoman.text.languages import (
     language_name,
     primary_code,
 )
+from dragoman.text.lazy_patterns import lazy_pattern
 from dragoman.text.scripts import CODE_POINTS, code_ranges
 
 _LANGUAGES: Final = {
@@ -72,19 +73,26 @@ _RELATED: Final = tuple(
 )
 """Between these the identifier must be sure twice over."""
 _SAME_BUT_FOR_THE_NAME: Final = frozenset({"nb", "nn", "no"})
-_NO_LANGUAGE: Final = re.compile(r"\S*[\d_@/\\{}<>=%$#|~^*]\S*|\b\w+(?:\.\w+)+|&\w+;")
+_NO_LANGUAGE: Final = lazy_pattern(r"\S*[\d_@/\\{}<>=%$#|~^*]\S*|\b\w+(?:\.\w+)+|&\w+;")
 """Addresses, code, placeholders and numbers."""
-_CODE_SIGN: Final = re.compile(
+_CODE_SIGN: Final = lazy_pattern(
     r";\s*$|\w\(\w*[);,]|&&|\|\||(?<!\w)--?\w|==|=>|->|::|\s=\s|[{}<>]|\(\)", re.MULTILINE
 )
 _JUDGED: Final = 3000
 """So many characters of a text are enough to judge it."""
 _FEWEST_LETTERS, _ENOUGH_LETTERS, _MANY_HAN = 25, 40, 20
-_COMMON_WORDS: Final = {
+_TELLING_WORDS: Final = {
     "en": "the and of that with this you they have which would from there what",
     "de": "und nicht ist ich das für auch wird sich einen sind werden wurde über zum",
 }
 """These words are in most sentences of a language, and in hardly any of another."""
+_COMMON_WORDS: Final = {
+    "en": "are were been has his their our your its she when who how these those could should "
+    "about because into other than not but said more it to be was",
+    "de": "eine einer eines mit auf von im vom zur dass wir hat haben bei nach aus wie aber oder "
+    "noch nur kein keine zu sie ein der dem",
+}
+"""Two of these, or of those above, are in most sentences of a language, and seldom in another's."""
 _COMMON_SHARE, _COMMON_COUNT = 0.15, 2
 """A text with so large a share of them, and so many, is in the language, whatever else it holds."""
 _MARGIN, _WIDE_MARGIN = 2.5, 5.0
@@ -104,10 +112,12 @@ def recognize_language(text: str, languages: Sequence[str]) -> str:
         script, _ = max(letters.items(), key=lambda one: one[1] * _LETTERS_OF.get(one[0], 1))
         written = [code for code in languages if script in _scripts_of(primary_code(code))]
         languages = written or languages
-    counts = [_count_common_words(text[:_JUDGED], primary_code(code)) for code in languages]
-    if len(languages) > 1 and None not in counts:
-        spoken = [code for code, count in zip(languages, counts, strict=True) if count]
-        if len(spoken) == 1:
+    telling = {code: _TELLING_WORDS.get(primary_code(code)) for code in languages}
+    if len(languages) > 1:
+        spoken = [
+            code for code, words in telling.items() if words and _count_words(text[:_JUDGED], words)
+        ]
+        if len(spoken) == 1 and all(telling.values()):
             return spoken[0]
     return choose_language(text[:_JUDGED], languages)[0]
 
@@ -171,16 +181,14 @@ def _find_within_script(text: str, expected: str, script: str) -> str | None:
 
 def _has_common_words(text: str, code: str) -> bool:
     """Return whether the common words of a language alone tell that a text is in it."""
-    count = _count_common_words(text, code) or 0
+    count = _count_words(text, f"{_TELLING_WORDS.get(code, '')} {_COMMON_WORDS.get(code, '')}")
     return count >= max(_COMMON_COUNT, _COMMON_SHARE * len(text.split()))
 
 
-def _count_common_words(text: str, code: str) -> int | None:
-    """Count the common words of a language in a text; None where they are not known here."""
-    if code not in _COMMON_WORDS:
-        return None
-    common = frozenset(_COMMON_WORDS[code].split())
-    return sum(word.strip(".,;:!?()\"'„“”»«") in common for word in text.lower().split())
+def _count_words(text: str, wanted: str) -> int:
+    """Count the words of a text that are among some."""
+    known = frozenset(wanted.split())
+    return sum(word.strip(".,;:!?()\"'„“”»«") in known for word in text.lower().split())
 
 
 def _is_code(text: str) -> bool:

@@ -18,8 +18,8 @@ from dragoman.data.readers.parallel import Corpus
 from dragoman.errors import ConfigError, ModelError, TrainingError
 from dragoman.messages import counted
 from dragoman.model_directory import LoadedModel, open_model
+from dragoman.run_directory import list_checkpoints
 from dragoman.system.atomic_files import explain_os_errors
-from dragoman.training.checkpoints.checkpoint import list_checkpoints
 from dragoman.training.distributed.ranks import (
     environment_rank,
     environment_world_size,

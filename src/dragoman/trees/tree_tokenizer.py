@@ -8,23 +8,19 @@ A decoder that sees only its own actions must count words to know which comes ne
 sentences it loses count. So each word is announced: before the first action, and after each word's
 action if there is one more, stands a symbol that the next word's first piece decides. No choice is
 made there, and what makes the tree are the actions between them.
-
-`load_tokenizer` reads a tokeniser of any kind, a parser's or a translator's.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
 
 from dragoman.config import TokenizerConfig, TreesConfig
 from dragoman.errors import ConfigError, DragomanError, ModelError
 from dragoman.text.normalization import Form
-from dragoman.text.pair_tokenizer import PairTokenizer
 from dragoman.text.special_tokens import FIRST_PIECE
-from dragoman.text.tokenizer import Kind, Tokenizer, read_tokenizer_settings
+from dragoman.text.tokenizer import Kind, Tokenizer
 from dragoman.trees.bracketing import parse_tree, write_tree
 from dragoman.trees.cleaning import collapse_unary, restore_unary
 from dragoman.trees.linearization import WORD, Actions, get_linearisation
@@ -32,16 +28,6 @@ from dragoman.trees.tree import Tree, leaves
 
 Pair: TypeAlias = tuple[str, str, *tuple[Any, ...]]
 """A sentence and its tree; what else comes with them is not looked at."""
-
-
-def load_tokenizer(directory: Path) -> Tokenizer:
-    """Read the tokeniser of a directory, whichever kind it is; refuse one that is not whole."""
-    settings = read_tokenizer_settings(directory)
-    kinds: tuple[type[Tokenizer], ...] = (TreeTokenizer, PairTokenizer)
-    for kind in kinds:
-        if kind.settings_key in settings:
-            return kind.load(directory)
-    return Tokenizer.load(directory)
 
 
 class TreeTokenizer(Tokenizer):

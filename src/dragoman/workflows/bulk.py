@@ -35,6 +35,7 @@ from dragoman.errors import ConfigError, DataError, DragomanError, first_line
 from dragoman.inference import Translator, load
 from dragoman.messages import counted
 from dragoman.system.atomic_files import atomic_write, explain_os_errors, sync_directory
+from dragoman.system.packages import require_package
 from dragoman.system.process_pool import map_ahead
 from dragoman.workflows.stages import (
     check_settings,
@@ -375,13 +376,10 @@ def _run_on_ray(
     """Translate parts in actors of Ray Data; one that dies is restarted, and its part repeated."""
     if not parts:
         return
-    try:
-        import ray
-        import ray.data
-    except ImportError:
-        raise ConfigError(
-            "--engine ray needs one more package; pip install 'dragoman[ray]'"
-        ) from None
+    require_package("ray", "--engine ray")
+    import ray
+    import ray.data
+
     ours = not ray.is_initialized()
     with redirect_stdout(sys.stderr):  # Ray prints about workers that died
         try:

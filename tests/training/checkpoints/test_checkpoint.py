@@ -18,13 +18,12 @@ from torch import Tensor
 
 from dragoman.data.batching.batches import Position
 from dragoman.errors import DragomanError, ModelError, TrainingError
+from dragoman.run_directory import checkpoint_path, list_checkpoints
 from dragoman.training.checkpoints import checkpoint, writer
 from dragoman.training.checkpoints.averaging import average_weights
 from dragoman.training.checkpoints.checkpoint import (
     Checkpoint,
     TrainingState,
-    checkpoint_path,
-    list_checkpoints,
     newest_valid_checkpoint,
     prune_checkpoints,
     valid_checkpoints,

@@ -16,13 +16,9 @@ import torch
 from dragoman.config import Config
 from dragoman.data.prepare import Prepared
 from dragoman.errors import TrainingError
+from dragoman.run_directory import checkpoint_path, list_checkpoints
 from dragoman.training.checkpoints import checkpoint, writer
-from dragoman.training.checkpoints.checkpoint import (
-    Checkpoint,
-    TrainingState,
-    checkpoint_path,
-    list_checkpoints,
-)
+from dragoman.training.checkpoints.checkpoint import Checkpoint, TrainingState
 from dragoman.training.checkpoints.writer import CheckpointWriter
 from dragoman.training.distributed.parallel import all_rows
 from dragoman.training.distributed.ranks import Ranks

@@ -25,7 +25,8 @@ from dragoman.config import Config
 from dragoman.data.batching.batches import Batches
 from dragoman.data.prepare import Prepared
 from dragoman.models.weights import read_tensors
-from dragoman.training.checkpoints.checkpoint import Checkpoint, checkpoint_path
+from dragoman.run_directory import checkpoint_path
+from dragoman.training.checkpoints.checkpoint import Checkpoint
 from dragoman.training.loop import fit
 
 HERE = Path(__file__).parents[1]

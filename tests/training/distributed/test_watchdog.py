@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.errors import TrainingError
-from dragoman.training.checkpoints.checkpoint import checkpoint_path
+from dragoman.run_directory import checkpoint_path
 from dragoman.training.distributed import watchdog as module
 from dragoman.training.distributed.ranks import Ranks
 from dragoman.training.distributed.watchdog import Watchdog, run_watchdog

@@ -21,14 +21,14 @@ from dragoman.bench.translation.systems import (
 )
 from dragoman.data.readers.parallel import open_text
 from dragoman.errors import DataError
-from dragoman.evaluation.metrics import bleu
 from dragoman.inference.cpu import why_no_cpu_engine
 from dragoman.inference.cpu.shortlist import SHORTLIST_FILE, read_shortlist
 from dragoman.interop.export import PACKAGES, export
 from dragoman.interop.sentencepiece_model import all_pieces
 from dragoman.messages import counted
-from dragoman.model_directory import INT8_FILE, LoadedModel, load_model, write_int8_file
+from dragoman.model_directory import INT8_FILE, LoadedModel, open_model, write_int8_file
 from dragoman.system.atomic_files import atomic_directory, atomic_write
+from dragoman.system.packages import has_package
 
 
 class BenchmarkText:
@@ -63,6 +63,8 @@ class BenchmarkText:
         """Give every speed the BLEU of its translations, if there are references."""
         if self._references is None:
             return
+        from dragoman.evaluation.metrics import bleu
+
         for result in measured.results:
             for speed in result.speeds:
                 texts = measured.translations.get((result.name, speed.beam))
@@ -131,7 +133,7 @@ def _converter(loaded: LoadedModel, system: System) -> Callable[[Path], str] | N
             for file in loaded.path.iterdir():
                 if file.is_file():
                     shutil.copy(file, temporary)
-            write_int8_file(load_model(temporary))
+            write_int8_file(open_model(temporary))
         return ""
 
     if system.export is not None:
@@ -150,6 +152,7 @@ def _fingerprint(loaded: LoadedModel) -> str:
 
 
 def package_versions(systems: Sequence[System]) -> dict[str, str]:
-    """Return the versions of Dragoman, PyTorch and what the systems need, by package."""
-    packages = [name for system in systems if system.export for name in PACKAGES[system.export]]
-    return {"dragoman": __version__} | {name: version(name) for name in ("torch", *packages)}
+    """Return the versions of Dragoman, PyTorch if there, and what the systems need, by package."""
+    packages = ["torch"] * has_package("torch")
+    packages += [name for system in systems if system.export for name in PACKAGES[system.export]]
+    return {"dragoman": __version__} | {name: version(name) for name in packages}

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.text.special_tokens import BOS, PAD
-from dragoman.trees.tree_tokenizer import load_tokenizer
+from dragoman.trees.tokenizer_kinds import load_tokenizer
 
 
 def prepare(threads: int) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 from dragoman.bench.translation.systems import LEXICAL_SHORTLIST
 from dragoman.text.tokenizer import Tokenizer
-from dragoman.trees.tree_tokenizer import load_tokenizer
+from dragoman.trees.tokenizer_kinds import load_tokenizer
 
 _USUAL_LENGTH = 25
 

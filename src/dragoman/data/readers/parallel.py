@@ -25,6 +25,7 @@ from xml.etree import ElementTree
 
 from dragoman.errors import ConfigError, DataError
 from dragoman.messages import counted
+from dragoman.system.packages import describe_need
 from dragoman.text.languages import language_code, primary_code, same_language
 from dragoman.text.normalization import normalize
 
@@ -131,9 +132,7 @@ class _Zstandard(io.RawIOBase):
         try:
             import zstandard
         except ImportError:
-            raise DataError(
-                f"{path}: reading .zst needs one more package; pip install 'dragoman[zstd]'"
-            ) from None
+            raise DataError(describe_need("zstandard", f"{path}: reading .zst")) from None
         self._library: Any = zstandard
         self._file = path.open("rb")
         self._frame: Any = None

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event, Lock
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from dragoman.config import ModelConfig
 from dragoman.errors import ModelError
@@ -29,7 +29,6 @@ from dragoman.inference.cpu.search import (
 )
 from dragoman.inference.cpu.shortlist import Shortlist, ShortlistProjection
 from dragoman.inference.cpu.speculative_decoding import SpeculativeSearch
-from dragoman.inference.cpu.tree_grammar import TreeGrammar
 from dragoman.inference.engine import DEFAULT_WINDOW, Engine, ForcedDecoding, NextPieces
 from dragoman.model_directory import LoadedModel, read_packed_weights
 from dragoman.models.int8_weights import PackedWeights, Weights, pack_weights
@@ -43,11 +42,13 @@ from dragoman.search.options import (
     refuse_nan,
 )
 from dragoman.system.cores import available_cores
-from dragoman.trees.grammar import SentencesToParse
+
+if TYPE_CHECKING:
+    from dragoman.trees.grammar import SentencesToParse
 
 WORKER_ROWS: Final = 96
 """A worker extends so many hypotheses at a time."""
-FIRST_POSITIONS: Final = 1024
+FIRST_POSITIONS: Final = 256
 """Sinusoids are computed for so many positions at first."""
 
 
@@ -203,11 +204,11 @@ class CpuEngine(Engine):
         if requirements is not None:
             required = RequiredPieces(requirements, self.targets, slots, beam, outputs)
             return ConstrainedSearch(self._model, options, required, **settings)
-        allowed = (
-            AllowedPieces(beam, outputs)
-            if to_parse is None
-            else TreeGrammar(to_parse, slots, beam, outputs)
-        )
+        allowed = AllowedPieces(beam, outputs)
+        if to_parse is not None:
+            from dragoman.inference.cpu.tree_grammar import TreeGrammar  # translators need none
+
+            allowed = TreeGrammar(to_parse, slots, beam, outputs)
         settings["projection"] = self.projection if to_parse is None else None
         if draft is not None:
             return SpeculativeSearch(self._model, options, allowed, draft=draft._model, **settings)

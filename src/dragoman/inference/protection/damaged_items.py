@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from difflib import SequenceMatcher
 from typing import Final
 
 from dragoman.inference.protection.protected_items import Item, find_items
 from dragoman.inference.protection.stand_ins import find_copies
+from dragoman.text.lazy_patterns import lazy_pattern
 
-_TOKEN: Final = re.compile(r"\S+")
+_TOKEN: Final = lazy_pattern(r"\S+")
 _MARKS: Final = ".,;:!?\"'()[]“”„«»…"
 _LIKE_ENOUGH: Final = 0.65
 """A part of the output this much like an item is what became of it."""

@@ -14,18 +14,19 @@ from itertools import pairwise
 from typing import Final
 
 from dragoman.inference.protection.text_edits import Edit
+from dragoman.text.lazy_patterns import lazy_pattern
 from dragoman.text.scripts import WITHOUT_SPACES, has_no_spaces
 from dragoman.text.word_boundaries import is_word
 
 _OPENING: Final = "([{<\"'“„«‘‚¿¡（「『《"
 _CLOSING: Final = ".,;:!?)]}>\"'”“»’…%。，、！？；：）」』》"
 _SPACELESS: Final = f"{WITHOUT_SPACES}\u3000-\u303f\uff00-\uff60"  # and their marks
-_TOKEN: Final = re.compile(rf"[{_SPACELESS}]|[^\s{_SPACELESS}]+")
+_TOKEN: Final = lazy_pattern(rf"[{_SPACELESS}]|[^\s{_SPACELESS}]+")
 _INLINE: Final = (
     "a|abbr|b|bdi|bdo|big|c|cite|code|del|dfn|em|font|g|i|ins|kbd|mark|mrk|q|s|samp|small|span|strike|"
     "strong|sub|sup|tt|u|v|var|x|wbr"
 )
-_BREAKS: Final = re.compile(rf"</?(?!(?:{_INLINE})\b)[a-z]|.*/>$|\\[nrt]$", re.IGNORECASE)
+_BREAKS: Final = lazy_pattern(rf"</?(?!(?:{_INLINE})\b)[a-z]|.*/>$|\\[nrt]$", re.IGNORECASE)
 """Tags that stand between two words; those within a line do not, nor do those of numbers."""
 Pairs = Sequence[tuple[int, int]]
 

@@ -28,6 +28,7 @@ from dragoman.inference.protection.text_edits import Edit
 from dragoman.inference.protection.unit_check import check_units, is_measured
 from dragoman.text.clock_times import HALF_DAY, ClockTime, may_be_late
 from dragoman.text.languages import primary_code
+from dragoman.text.lazy_patterns import lazy_pattern
 from dragoman.text.numbers import (
     LARGEST_UNCHECKED_WORD,
     NumberReading,
@@ -43,15 +44,15 @@ _MONTHS: Final = {
     "de": "jan feb mär apr mai jun jul aug sep okt nov dez",
     "fr": "janv févr mars avr mai juin juil août sept oct nov déc",
 }
-_CLOCK_WORDS: Final = re.compile(
+_CLOCK_WORDS: Final = lazy_pattern(
     r"\bhalf|\bquarter|\bhalb|viertel|\bdemie|\bquart|o'clock|\bnoon|midnight|mittag|\bmitternacht"
     r"|\bmidi|minuit|반|정오|자정",
     re.IGNORECASE,
 )
-_DECADE: Final = re.compile(r"(?:er|ers|s|'s|年代|년대)(?![^\W_])")
-_DECADE_BEFORE: Final = re.compile(r"(?:années|anni|años|anos)\s$")
-_MONTH: Final = re.compile(r"\s?[월月]")
-_HOUR_ALONE: Final = re.compile(r"(\d{1,2})(?:\.?(\d{2}))?")
+_DECADE: Final = lazy_pattern(r"(?:er|ers|s|'s|年代|년대)(?![^\W_])")
+_DECADE_BEFORE: Final = lazy_pattern(r"(?:années|anni|años|anos)\s$")
+_MONTH: Final = lazy_pattern(r"\s?[월月]")
+_HOUR_ALONE: Final = lazy_pattern(r"(\d{1,2})(?:\.?(\d{2}))?")
 """A number may be a time though nothing says so: at 5, at 2.30, at 0230."""
 _LIKE_ENOUGH: Final = 0.5
 """Numbers whose digits are this much alike may be one that was changed into the other."""
@@ -61,7 +62,7 @@ _MAX_COMPARED: Final = 1000
 _LONGEST_SHORTENED: Final = 3
 """A number of more digits does not leave its scale to the next one, as in 12 to 16 thousand."""
 _ROMAN_DIGITS: Final = ("", "I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX")
-_RUN: Final = re.compile(r"(?<!\d)(?<!\d[.,])\d++(?:[.,]\d++)*(?:[/:^–-]\d++(?:[.,]\d++)*)+")
+_RUN: Final = lazy_pattern(r"(?<!\d)(?<!\d[.,])\d++(?:[.,]\d++)*(?:[/:^–-]\d++(?:[.,]\d++)*)+")
 """Numbers that are written together."""
 
 

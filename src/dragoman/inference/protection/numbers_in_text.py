@@ -16,6 +16,7 @@ from typing import Final
 from dragoman.inference.protection.text_edits import Edit, apply_edits
 from dragoman.text.clock_times import ClockTime, find_clock_times
 from dragoman.text.languages import primary_code
+from dragoman.text.lazy_patterns import lazy_pattern
 from dragoman.text.numbers import (
     NumberReading,
     joins_range,
@@ -24,8 +25,8 @@ from dragoman.text.numbers import (
     scale_after,
 )
 
-_HAS_DIGIT: Final = re.compile(r"\d")
-_NUMBER: Final = re.compile(
+_HAS_DIGIT: Final = lazy_pattern(r"\d")
+_NUMBER: Final = lazy_pattern(
     r"""(?<![A-Za-z\u00c0-\u024f_\d])(?<!\d[.,])
     (?: (?P<date>\d{1,2}\.\ ?\d{1,2}\.\ ?(?:\d{4}|\d{2})(?![\d.])
         |\d{4}\.\ ?\d{1,2}\.\ ?\d{1,2}(?!\d)
@@ -37,7 +38,7 @@ _NUMBER: Final = re.compile(
     )""",
     re.VERBOSE,
 )
-_ARTICLE: Final = re.compile(r"제\s?$")
+_ARTICLE: Final = lazy_pattern(r"제\s?$")
 """제5조 is Article 5, and not five trillion; without 제 it may be both."""
 LONGEST_NUMBER: Final = 40
 """A longer row of digits is a code, and has no value."""

@@ -12,6 +12,7 @@ from enum import Enum
 from functools import cache
 from typing import Final
 
+from dragoman.text.lazy_patterns import lazy_pattern
 from dragoman.text.units import UNIT_AFTER
 
 
@@ -61,7 +62,7 @@ _CARRIAGE: Final = {
     "emoji": Carriage.CUT,
     "mark": Carriage.CUT,
 }
-_SHORT_PLACEHOLDER: Final = re.compile(r"[^A-Za-z]*[A-Za-z]?[^A-Za-z]*")
+_SHORT_PLACEHOLDER: Final = lazy_pattern(r"[^A-Za-z]*[A-Za-z]?[^A-Za-z]*")
 
 # Scripts whose words are not separated from Latin letters by a space; particles follow an item.
 _ASIAN: Final = "\u1100-\u11ff\u2e80-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff00-\uffef"
@@ -260,7 +261,7 @@ _PATTERNS: Final = {
 }
 """In this order: the first that matches at a place is what stands there."""
 
-_LOOKAROUND: Final = re.compile(r"(\(\?<?!)(?:\\w|\[\\w((?:\\.|[^\]\\])*)\])")
+_LOOKAROUND: Final = lazy_pattern(r"(\(\?<?!)(?:\\w|\[\\w((?:\\.|[^\]\\])*)\])")
 
 
 def _let_asian_touch(pattern: str) -> str:
@@ -274,14 +275,14 @@ def _let_asian_touch(pattern: str) -> str:
     )
 
 
-_TRIGGER: Final = re.compile(
+_TRIGGER: Final = lazy_pattern(
     r"[@/\\{}%<&`#$\[_=]|\d[-:.]\d|[A-Za-z]-?\d|\d[A-Fa-fA-Z]|\+\d|\(\d|--\w|:[a-z]|[A-Za-z0-9]\.[a-z]"
     r"|\d \d|\d [/-] \d|[A-Z]\+\+|([A-Za-z])\1{2}|[A-Za-z]{50}|\d ?[¼-¾⅐-⅞]|\d[a-z]?\("
 )
 """No item begins before the word with the first of these."""
 _LEAST_IBAN_DIGITS: Final = 10
-_CODE: Final = re.compile(r"(?=.*[A-Z])(?=.*\d)")
-_KEPT_SYMBOLS: Final = re.compile(
+_CODE: Final = lazy_pattern(r"(?=.*[A-Z])(?=.*\d)")
+_KEPT_SYMBOLS: Final = lazy_pattern(
     r"[\u00a9\u00ae\u2122\u2190-\u21ff\u2300-\u23ff\u25a0-\u27bf\u2900-\u297f\u2b00-\u2bff\u2022\u2023"
     r"\u00b6\u2020\u2021{}\\~^|]|(?<![\w\#])\#(?![\w\#])"
 )
@@ -290,7 +291,7 @@ _KEPT_SYMBOLS: Final = re.compile(
 
 AMOUNT_SIGNS: Final = frozenset("$€£¥₩%°")
 """Signs that many models know, as words too; `unit_check` looks for them beside numbers."""
-_SIGN: Final = re.compile(r"[$€£¥₩°]")
+_SIGN: Final = lazy_pattern(r"[$€£¥₩°]")
 
 
 @cache

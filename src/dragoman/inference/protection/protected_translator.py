@@ -8,7 +8,6 @@ that is evident, put right. What had to be mended or could not be is said in the
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -41,6 +40,7 @@ from dragoman.inference.protection.text_edits import (
 from dragoman.inference.protection.unit_check import says_sign
 from dragoman.inference.protection.unknown_characters import UnknownCharacters
 from dragoman.inference.translation_types import Issue, Request, TranslateFunction, Translation
+from dragoman.text.lazy_patterns import lazy_pattern
 from dragoman.text.normalization import normalize
 from dragoman.text.tokenizer import Tokenizer
 
@@ -51,17 +51,17 @@ _NEXT: Final = {
 }
 _ATTEMPTS: Final = 3
 _SYMBOLS: Final = frozenset("{}\\~^|#$")
-_LETTER: Final = re.compile(r"[^\W\d_]")
-_DIGIT: Final = re.compile(r"\d")
+_LETTER: Final = lazy_pattern(r"[^\W\d_]")
+_DIGIT: Final = lazy_pattern(r"\d")
 _MAX_SEARCHED: Final = 20
 _LONGEST_SEARCHED: Final = 2000
 """What became of items is looked for only if few are missing in an output that is not long."""
-_SPACES: Final = re.compile(" {2,}")
-_BRACES: Final = re.compile(
+_SPACES: Final = lazy_pattern(" {2,}")
+_BRACES: Final = lazy_pattern(
     r"[%$#]?\{[^\w{}]{0,3}[A-Za-z\d_.]{0,20}[^\w{}]{0,3}\}|[%$#]?\{\d{0,3}|\}"
 )
 """What a model makes of {1} where it does not copy it, or of one that it has only read of."""
-_PERCENTS: Final = re.compile(r"%(?:\d\$)?[ds]+(?![^\W_])")
+_PERCENTS: Final = lazy_pattern(r"%(?:\d\$)?[ds]+(?![^\W_])")
 """Placeholders of programs that a model has read of."""
 _OPENING: Final = "([{<\"'“„«‘‚¿¡"
 Spans = list[tuple[int, int]]

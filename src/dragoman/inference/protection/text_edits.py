@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Final
 
-_WORD: Final = re.compile(r"\S+")
+from dragoman.text.lazy_patterns import lazy_pattern
+
+_WORD: Final = lazy_pattern(r"\S+")
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,11 +13,12 @@ from typing import Final
 
 from dragoman.inference.protection.numbers_in_text import NumberToken
 from dragoman.inference.protection.text_edits import Edit
+from dragoman.text.lazy_patterns import lazy_pattern
 from dragoman.text.numbers import number_format
 from dragoman.text.units import find_unit, says_unit
 
 _MINUS_SIGNS: Final = "-−–"
-_MINUS_WORDS: Final = re.compile(
+_MINUS_WORDS: Final = lazy_pattern(
     r"minus|below|under|negativ|unter|moins|menos|영하|마이너스|マイナス|零下|负|負", re.IGNORECASE
 )
 _CURRENCIES: Final = "$€£¥₩"
@@ -31,11 +32,11 @@ _SIGN_WORDS: Final = {
     r"|퍼센트|프로|パーセント|百分之",
     "°": r"[°º℃℉]|degree|grad|degré|도|度",
 }
-_SIGN_PATTERNS: Final = {sign: re.compile(p, re.IGNORECASE) for sign, p in _SIGN_WORDS.items()}
-_MONEY_BEFORE: Final = re.compile(r"(?:[€$£¥₩]|EUR|USD|GBP)\s?$")
-_MONEY_AFTER: Final = re.compile(r"\s?(?:[%‰€$£¥₩°]|EUR|USD|GBP|Euro|Dollar)")
-_DEGREE: Final = re.compile(r"\s?°(?!\s?[CFK])")
-_NOTHING_AFTER: Final = re.compile(r"(?:\s+(?!\S{0,4}/)|[.,;:!?)\]\"”’]|$)")
+_SIGN_PATTERNS: Final = {sign: lazy_pattern(p, re.IGNORECASE) for sign, p in _SIGN_WORDS.items()}
+_MONEY_BEFORE: Final = lazy_pattern(r"(?:[€$£¥₩]|EUR|USD|GBP)\s?$")
+_MONEY_AFTER: Final = lazy_pattern(r"\s?(?:[%‰€$£¥₩°]|EUR|USD|GBP|Euro|Dollar)")
+_DEGREE: Final = lazy_pattern(r"\s?°(?!\s?[CFK])")
+_NOTHING_AFTER: Final = lazy_pattern(r"(?:\s+(?!\S{0,4}/)|[.,;:!?)\]\"”’]|$)")
 """After a number with any other mark or letter there may be a unit that is not known here."""
 
 

@@ -14,6 +14,7 @@ from typing import Final
 
 from dragoman.inference.protection.protected_items import AMOUNT_SIGNS, Item
 from dragoman.text.languages import primary_code
+from dragoman.text.lazy_patterns import lazy_pattern
 from dragoman.text.normalization import normalize
 from dragoman.text.scripts import has_no_spaces
 from dragoman.text.special_tokens import UNK
@@ -27,7 +28,7 @@ _MODIFIER: Final = "[\ufe0e\ufe0f\u20e3\U0001f3fb-\U0001f3ff\U000e0020-\U000e007
 _ONE_EMOJI: Final = (
     rf"(?:{_BASE}|[0-9#*](?=\ufe0f?\u20e3)){_MODIFIER}*(?:\u200d{_BASE}{_MODIFIER}*)*"
 )
-_EMOJI: Final = re.compile(rf"{_ONE_EMOJI}(?: ?{_ONE_EMOJI})*")
+_EMOJI: Final = lazy_pattern(rf"{_ONE_EMOJI}(?: ?{_ONE_EMOJI})*")
 
 _OWN_LETTERS: Final = {
     "cs": "áčďéěíňóřšťúůýž",
@@ -76,9 +77,9 @@ _SCRIPTS: Final = {
 """Where other letters come out, bytes were broken; all may be where the script is not given."""
 _DIRECTIONS: Final = "\u200e\u200f\u061c\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 """They say in which direction the letters beside them run, where some run to the left."""
-_RIGHT_TO_LEFT: Final = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
-_TOKEN: Final = re.compile(r"\S+")
-_PART: Final = re.compile(r"[^-/]+")
+_RIGHT_TO_LEFT: Final = lazy_pattern("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
+_TOKEN: Final = lazy_pattern(r"\S+")
+_PART: Final = lazy_pattern(r"[^-/]+")
 DAMAGED: Final = "\ufffd\u2047"
 """Tokenisers write these for bytes that are no character, and for a piece that they do not know."""
 
@@ -89,7 +90,7 @@ class UnknownCharacters:
     def __init__(self, tokenizer: Tokenizer, source: str = "", target: str = "") -> None:
         """Take the codes of the model's languages, whose rare letters it may know in bytes."""
         self._tokenizer = tokenizer
-        self._known: set[str] = {chr(code) for code in range(32, 127) if self._encodes(chr(code))}
+        self._known: set[str] = set()
         self._unknown: dict[str, str] = {}
         """These become what the value says: nothing, something known, or themselves."""
         self._own = _own_letters(source)

@@ -13,9 +13,10 @@ from dragoman.errors import ConfigError, ModelError
 from dragoman.model_directory import INT8_FILE, WEIGHTS_FILE, open_model, save_model
 from dragoman.models import build
 from dragoman.models.weights import adopt_weights, read_tensors
-from dragoman.training.checkpoints.checkpoint import STATE_FILE, Checkpoint, list_checkpoints
+from dragoman.run_directory import list_checkpoints
+from dragoman.training.checkpoints.checkpoint import STATE_FILE, Checkpoint
 from dragoman.training.run_json import RunFile
-from dragoman.trees.tree_tokenizer import load_tokenizer
+from dragoman.trees.tokenizer_kinds import load_tokenizer
 
 
 def average_checkpoints(paths: Sequence[Path], out: Path, *, last: int = 5) -> str:

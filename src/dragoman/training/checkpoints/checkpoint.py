@@ -15,7 +15,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-import re
 import shutil
 import zlib
 from collections.abc import Callable, Mapping
@@ -31,6 +30,7 @@ from dragoman.data.batching.batches import Position
 from dragoman.errors import DataError, DragomanError, ModelError, TrainingError
 from dragoman.models.weight_files import check_shapes
 from dragoman.models.weights import get_weights, write_tensors
+from dragoman.run_directory import checkpoint_step, list_checkpoints
 from dragoman.system.atomic_files import TEMPORARY_PREFIX, write_synced
 from dragoman.training.distributed.parallel import LocalRows, all_rows
 from dragoman.training.moving_average import MovingAverage
@@ -305,23 +305,6 @@ def _render(content: Mapping[str, Any]) -> str:
 
 
 # --- the checkpoints of a run ---
-
-
-def checkpoint_path(run: Path, step: int) -> Path:
-    """Return where the checkpoint of a step is."""
-    return run / "checkpoints" / f"step-{step:08d}"
-
-
-def checkpoint_step(path: Path) -> int:
-    """Return the step of a checkpoint, by its name; -1 if the name is not that of a checkpoint."""
-    digits = re.fullmatch(r"step-(\d+)", path.name)
-    return int(digits[1]) if digits else -1
-
-
-def list_checkpoints(run: Path) -> list[Path]:
-    """Return every checkpoint of a run, oldest first; copies with other names are left out."""
-    found = (run / "checkpoints").glob("step-*")
-    return sorted((path for path in found if checkpoint_step(path) >= 0), key=checkpoint_step)
 
 
 def valid_checkpoints(

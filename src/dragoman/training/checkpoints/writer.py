@@ -24,6 +24,7 @@ import torch
 from torch import Tensor
 
 from dragoman.errors import TrainingError
+from dragoman.run_directory import checkpoint_path
 from dragoman.system.atomic_files import (
     TEMPORARY_PREFIX,
     os_error_cause,
@@ -35,7 +36,6 @@ from dragoman.training.checkpoints.checkpoint import (
     Checksum,
     TrainingState,
     build_index,
-    checkpoint_path,
     prune_checkpoints,
     shard_filename,
     write_shard,

@@ -29,7 +29,7 @@ from pathlib import Path
 import torch.distributed as dist
 
 from dragoman.errors import TrainingError
-from dragoman.training.checkpoints.checkpoint import checkpoint_step, list_checkpoints
+from dragoman.run_directory import checkpoint_step, list_checkpoints
 from dragoman.training.distributed.ranks import Ranks, Store, store_address
 
 MISSED_BEATS = 10
