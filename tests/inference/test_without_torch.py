@@ -149,7 +149,7 @@ def test_a_plain_translation_imports_nothing_that_others_need(text: str, rounded
     metadata = set() if "pydantic" in names else {"importlib.metadata", "email"}
     assert (NEEDED_BY_OTHERS | metadata).intersection(names) == set()
     ours = [name for name in names if name.partition(".")[0] == "dragoman"]
-    assert len(ours) < 100, "see that no more is imported than a plain translation takes"
+    assert len(ours) < 105, "see that no more is imported than a plain translation takes"
 
 
 @pytest.mark.slow
