@@ -15,17 +15,17 @@ _SENTENCES: Final = {
     "en": (
         "Good morning! Did you sleep well?",
         "The museum is closed on Mondays, but the garden is open every day.",
-        "I would like to cancel my order, because the parcel never arrived.",
+        "Your password has been changed. Please sign in again.",
     ),
     "de": (
         "Guten Morgen! Haben Sie gut geschlafen?",
         "Montags ist das Museum geschlossen, aber der Garten hat jeden Tag geöffnet.",
-        "Ich möchte meine Bestellung stornieren, weil das Paket nie angekommen ist.",
+        "Ihr Passwort wurde geändert. Bitte melden Sie sich erneut an.",
     ),
     "ko": (
         "좋은 아침입니다! 잘 주무셨어요?",
         "박물관은 월요일에 문을 닫지만 정원은 매일 열려 있습니다.",
-        "소포가 도착하지 않아서 주문을 취소하고 싶습니다.",
+        "비밀번호가 변경되었습니다. 다시 로그인하세요.",
     ),
 }
 """These are translated, by the code of their language; none is of any corpus."""
