@@ -148,10 +148,17 @@ static void NAME(find_zeros)(uint8_t *row, int inputs) {
 }
 #endif
 
-/* x in 8 bits, or with PARTS of them; it is multiplied to be at most 127 in size */
-static void NAME(round_row)(const float *x, float by, int negative, int count, uint8_t *row) {
-#define ROUNDED(i) ((int)(x[i] * by + 128.5f) - 128)
-    (void)negative;
+/* A function of its own, so that no compiler sees that something is added next: an instruction set
+   that does both at once would round some numbers otherwise than the others. */
+APART void NAME(multiply)(const float *x, float by, int count, float *y) {
+    for (int i = 0; i < count; i++) y[i] = x[i] * by;
+}
+
+/* Store up to 256 inputs of a row, from a multiple of 256 on, in 8 bits, or with PARTS of them; x has
+   been multiplied to be at most 127 in size. Returns the sum of the sizes of negative ones, where it is needed. */
+static int32_t NAME(round_inputs)(const float *x, int offset, int count, uint8_t *row) {
+#define ROUNDED(i) ((int)(x[i] + 128.5f) - 128)
+    (void)offset;
 #if defined(SIGN_MAGNITUDE)
     __m256i sums = _mm256_setzero_si256();
     int32_t sum[8];
@@ -159,9 +166,8 @@ static void NAME(round_row)(const float *x, float by, int negative, int count, u
     for (; i + 16 <= count; i += 16) {
         __m256i fours[2];
         UNROLL for (int j = 0; j < 2; j++) {
-            __m256 scaled = _mm256_mul_ps(_mm256_loadu_ps(x + i + 8 * j), _mm256_set1_ps(by));
-            __m256i whole = _mm256_cvttps_epi32(_mm256_add_ps(scaled, _mm256_set1_ps(128.5f)));
-            __m256i value = _mm256_sub_epi32(whole, _mm256_set1_epi32(128));
+            __m256 more = _mm256_add_ps(_mm256_loadu_ps(x + i + 8 * j), _mm256_set1_ps(128.5f));
+            __m256i value = _mm256_sub_epi32(_mm256_cvttps_epi32(more), _mm256_set1_epi32(128));
             __m256i size = _mm256_abs_epi32(value), sign = _mm256_srai_epi32(value, 31);
             sums = _mm256_add_epi32(sums, _mm256_and_si256(size, sign));
             fours[j] = _mm256_packs_epi32(size, sign);
@@ -177,22 +183,35 @@ static void NAME(round_row)(const float *x, float by, int negative, int count, u
         row[i / 4 * 8 + i % 4 + 4] = (uint8_t)sign;
         sum[0] += size & sign;
     }
-    memcpy(row + NEGATIVE(count), sum, 4);
+    return sum[0];
 #elif defined(EVEN_AND_ODD)
     for (int i = 0; i < count; i += 4) {
         int16_t four[4] = {(int16_t)ROUNDED(i), (int16_t)ROUNDED(i + 2), (int16_t)ROUNDED(i + 1), (int16_t)ROUNDED(i + 3)};
         memcpy(row + 2 * i, four, 8);
     }
+    return 0;
 #else
-    const int offset = negative ? INPUT_OFFSET : 0;
     for (int i = 0; i < count; i++) row[i] = (uint8_t)(ROUNDED(i) + offset);
-#ifdef VECTOR_BITS
-    memcpy(row + NEGATIVE(count), &offset, 4);
-#endif
+    return 0;
 #endif
 #undef ROUNDED
+}
+
+/* store a row of inputs, and what is known of them all; `by` makes them at most 127 in size */
+static void NAME(round_row)(const float *x, float by, int negative, int count, uint8_t *row) {
+    const int offset = negative ? INPUT_OFFSET : 0;
+    int32_t sum = offset;
+    for (int first = 0; first < count; first += 256) {
+        const int some = count - first < 256 ? count - first : 256;
+        float multiplied[256];
+        NAME(multiply)(x + first, by, some, multiplied);
+        sum += NAME(round_inputs)(multiplied, offset, some, row + PARTS * first);
+    }
 #ifdef VECTOR_BITS
+    memcpy(row + NEGATIVE(count), &sum, 4);
     if (!NAME(has_negative)(row, count)) NAME(find_zeros)(row, count);
+#else
+    (void)sum;
 #endif
 }
 
