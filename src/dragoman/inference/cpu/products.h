@@ -235,8 +235,12 @@ static void NAME(quantize)(const float *x, int stride, int rows, int width, uint
 /* --- tiles of vectors: the products of some rows with 64 outputs; how many is returned --- */
 
 #ifdef VECTOR
+#if VECTOR_BITS == 256
+#define SPARSE_ROWS 1 /* two have twice as many fours in which either is not zero */
+#endif
 #if VECTOR_BITS == 512
 #define VECTOR_ROWS 6
+#define SPARSE_ROWS 2 /* one has too few sums to be added to at a time */
 #define TILE_VECTORS(rows) 4
 #elif defined(SIGN_MAGNITUDE)
 #define VECTOR_ROWS 3
@@ -308,42 +312,40 @@ INLINE void NAME(row_tiles)(const int R, const uint8_t *a, int K, const int8_t *
 }
 
 #ifdef VECTOR_BITS
-/* one or two rows without negative inputs, and only those of their fours that are not zero */
+/* up to SPARSE_ROWS rows without negative inputs, and only those of their fours that are not zero */
 INLINE void NAME(sparse_tiles)(const int R, const uint8_t *a, int K, const int8_t *w, int32_t *out,
                                const int8_t *next, size_t share) {
-    const int C = R == 1 || VECTOR_BITS == 512 ? 64 / LANES : 4;
-    const size_t row = ROW_BYTES(K), step = R * share * LANES * C / 64 / (K / 4);
-    for (int c = 0; c < 64 / LANES; c += C, w += 4 * LANES * C, next += step * (K / 4)) {
-        VECTOR sum[2][8];
-        UNROLL for (int r = 0; r < R; r++)
-            UNROLL for (int i = 0; i < C; i++) sum[r][i] = REPEAT(0);
-        for (int first = 0; first < K / 4; first += 64) {
-            uint64_t used = 0, own;
-            UNROLL for (int r = 0; r < R; r++) {
-                memcpy(&own, a + r * row + USED_FOURS(K) + first / 8, 8);
-                used |= own;
-            }
-            for (; used; used &= used - 1) {
-                const size_t four = first + __builtin_ctzll(used);
-                if (step > 64) { /* with few rows only the same fours are needed next */
-                    __builtin_prefetch(w + 64 * (size_t)K + 256 * four);
-                    __builtin_prefetch(w + 64 * (size_t)K + 256 * four + 64);
-                } else {
-                    __builtin_prefetch(next + step * four);
-                }
-                NAME(add_four)(R, C, 1, sum, a + 4 * PARTS * four, row, w + 256 * four);
-            }
+    const int C = 64 / LANES;
+    const size_t row = ROW_BYTES(K), step = R * share / (K / 4);
+    VECTOR sum[SPARSE_ROWS][8];
+    UNROLL for (int r = 0; r < R; r++)
+        UNROLL for (int c = 0; c < C; c++) sum[r][c] = REPEAT(0);
+    for (int first = 0; first < K / 4; first += 64) {
+        uint64_t used = 0, own;
+        UNROLL for (int r = 0; r < R; r++) {
+            memcpy(&own, a + r * row + USED_FOURS(K) + first / 8, 8);
+            used |= own;
         }
-        UNROLL for (int r = 0; r < R; r++)
-            UNROLL for (int i = 0; i < C; i++) STORE(out + 64 * r + LANES * (c + i), sum[r][i]);
+        for (; used; used &= used - 1) {
+            const size_t four = first + __builtin_ctzll(used);
+            if (step > 64) { /* with few rows only the same fours are needed next */
+                __builtin_prefetch(w + 64 * (size_t)K + 256 * four);
+                __builtin_prefetch(w + 64 * (size_t)K + 256 * four + 64);
+            } else {
+                __builtin_prefetch(next + step * four);
+            }
+            NAME(add_four)(R, C, 1, sum, a + 4 * PARTS * four, row, w + 256 * four);
+        }
     }
+    UNROLL for (int r = 0; r < R; r++)
+        UNROLL for (int c = 0; c < C; c++) STORE(out + 64 * r + LANES * c, sum[r][c]);
 }
 
 APART int NAME(positive_tiles)(int rows, const uint8_t *a, int K, const int8_t *w, int32_t *out,
                                const int8_t *next, size_t share) {
-    if (rows == 1) NAME(sparse_tiles)(1, a, K, w, out, next, share);
-    else NAME(sparse_tiles)(2, a, K, w, out, next, share);
-    return rows == 1 ? 1 : 2;
+    if (rows < SPARSE_ROWS) NAME(sparse_tiles)(1, a, K, w, out, next, share);
+    else NAME(sparse_tiles)(SPARSE_ROWS, a, K, w, out, next, share);
+    return rows < SPARSE_ROWS ? 1 : SPARSE_ROWS;
 }
 #endif
 
@@ -403,7 +405,7 @@ APART int NAME(vector_tiles)(int rows, const uint8_t *a, int K, const int8_t *w,
 APART int NAME(vector_tiles)(int rows, const uint8_t *a, int K, const int8_t *w, int32_t *out,
                              const int8_t *next, size_t share) {
 #ifdef VECTOR_BITS
-    if (!NAME(has_negative)(a, K) && (rows == 1 || !NAME(has_negative)(a + ROW_BYTES(K), K)))
+    if (!NAME(has_negative)(a, K) && (rows < SPARSE_ROWS || !NAME(has_negative)(a + (SPARSE_ROWS - 1) * ROW_BYTES(K), K)))
         return NAME(positive_tiles)(rows, a, K, w, out, next, share);
 #endif
     switch (rows) {
@@ -609,5 +611,6 @@ static void NAME(linear)(Scratch *s, const Linear *l, const float *x, int stride
 #undef LANES
 #undef TILE_ROWS
 #undef VECTOR_ROWS
+#undef SPARSE_ROWS
 #undef SPARE_ROWS
 #undef TILE_VECTORS
