@@ -16,10 +16,11 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import torch
 
 from dragoman.config import Config, load_preset
-from dragoman.inference.cpu.shortlist import SHORTLIST_FILE
+from dragoman.inference.cpu.shortlist import SHORTLIST_FILE, read_shortlist
 from dragoman.model_directory import open_model, save_model
 from dragoman.models import build
 from dragoman.models.weights import get_weights
@@ -31,8 +32,10 @@ PREFERENCE = 100.0
 """What the output layer adds to the preferred piece and takes from the end."""
 
 
-def make_weights(config: Config, vocabulary: int, seed: int) -> dict[str, torch.Tensor]:
-    """Return the weights of a new model that never ends a sentence by itself."""
+def make_weights(
+    config: Config, vocabulary: int, preferred: int, seed: int
+) -> dict[str, torch.Tensor]:
+    """Return the weights of a new model that prefers one piece, and never the end."""
     torch.manual_seed(seed)
     weights = get_weights(build(config.model, vocabulary).eval())
     deviations = torch.special.ndtri(torch.tensor(ZERO_SHARE))
@@ -44,7 +47,7 @@ def make_weights(config: Config, vocabulary: int, seed: int) -> dict[str, torch.
                 bias.copy_(-deviations * weight.square().sum(1).sqrt())
         output_bias = weights["projection_bias"]
         output_bias[EOS] -= PREFERENCE
-        output_bias[FIRST_PIECE + 100] += PREFERENCE
+        output_bias[preferred] += PREFERENCE
     return weights
 
 
@@ -61,9 +64,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     own = ["model.output_bias=true", "search.max_extra=0", *given.set]
     config = load_preset(given.preset)
     config = config.overridden(own)
-    weights = make_weights(config, len(other.tokenizer), given.seed)
+    has_shortlist = (other.path / SHORTLIST_FILE).exists()
+    listed = read_shortlist(other).common if has_shortlist else np.arange(len(other.tokenizer))
+    preferred = int(listed[listed >= FIRST_PIECE][0])
+    weights = make_weights(config, len(other.tokenizer), preferred, given.seed)
     save_model(given.out, weights, config, other.tokenizer, {"name": "random weights"})
-    if (other.path / SHORTLIST_FILE).exists():
+    if has_shortlist:
         shutil.copy(other.path / SHORTLIST_FILE, given.out)
 
 
