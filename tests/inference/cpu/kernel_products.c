@@ -2,7 +2,7 @@
 
    Inputs and weights are random or as large as they can be, in some rows no input is negative and
    most are zero; numbers of rows, inputs and outputs are odd ones too. Prints a line for each instruction set, and
-   returns 1 if any sum is wrong. With --speed it prints how fast each of them is instead. */
+   returns 1 if any sum is wrong, or an input is rounded otherwise than elsewhere. With --speed it prints how fast each of them is instead. */
 
 #include "kernel.c"
 
@@ -74,6 +74,35 @@ static int compare(const char *name, Product linear) {
     return wrong > 0;
 }
 
+/* Compares how inputs are rounded, many of them nearly halfway between whole numbers, with `plain`:
+   they are multiplied with a matrix that leaves them as they are. */
+static int compare_rounding(const char *name, Product linear) {
+    enum { ROWS = 7, K = 320 };
+    static float x[ROWS * K], y[ROWS * K], expected[ROWS * K];
+    long wrong = 0;
+    state = 1;
+    Linear same = make_matrix(K, K, 0);
+    for (int n = 0; n < K; n++)
+        for (int k = 0; k < K; k++)
+            ((int8_t *)same.weight)[(size_t)(n / 64) * 64 * K + k / 4 * 256 + 4 * (n % 64) + k % 4] = n == k;
+    for (int n = 0; n < K; n++) ((int32_t *)same.offset)[n] = 128;
+    for (int round = 0; round < 50; round++) {
+        for (int r = 0; r < ROWS; r++) {
+            const float most = 0.01f * (float)(1 + random_number(1000));
+            for (int k = 0; k < K; k++) x[r * K + k] = ((float)(random_number(253) - 126) + 0.5f) * most / 127;
+            x[r * K + random_number(K)] = most;
+        }
+        Scratch one = {0}, other = {0};
+        linear_plain(&one, &same, x, K, ROWS, expected);
+        linear(&other, &same, x, K, ROWS, y);
+        for (int i = 0; i < ROWS * K; i++) wrong += y[i] != expected[i];
+        for (int i = 0; i < BUFFERS; i++) free_aligned(one.buffer[i]), free_aligned(other.buffer[i]);
+    }
+    free_matrix(&same);
+    if (wrong) printf("%s: %ld inputs are rounded otherwise\n", name, wrong);
+    return wrong > 0;
+}
+
 /* --- speed --- */
 
 static double now(void) {
@@ -132,7 +161,7 @@ int main(int count, char **arguments) {
         print_speeds();
         return 0;
     }
-#define COMPARE(x) if (has_##x()) failed |= compare(#x, linear_##x);
+#define COMPARE(x) if (has_##x()) failed |= compare(#x, linear_##x) | compare_rounding(#x, linear_##x);
     INSTRUCTION_SETS(COMPARE)
     return failed;
 }

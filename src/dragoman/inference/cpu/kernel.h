@@ -107,34 +107,45 @@ static inline void NAME(softmax)(float *x, int count) {
 
 /* --- encoder --- */
 
+/* scores[j] = the product of q with column j of keys, for 32 columns; keys has E rows of `width` */
+static inline void NAME(score_columns)(const float *q, const float *keys, int E, int width, float *scores) {
+    float sums[32] = {0};
+    for (int e = 0; e < E; e++)
+        for (int j = 0; j < 32; j++) sums[j] += q[e] * keys[(size_t)e * width + j];
+    memcpy(scores, sums, sizeof sums);
+}
+
+/* out = the sum of `count` rows of 32 numbers, `width` apart, each times its weight */
+static inline void NAME(weigh_rows)(const float *weights, const float *rows, int count, int width, float *out) {
+    float sums[32] = {0};
+    for (int j = 0; j < count; j++)
+        for (int e = 0; e < 32; e++) sums[e] += weights[j] * rows[(size_t)j * width + e];
+    memcpy(out, sums, sizeof sums);
+}
+
 /* attention of every position of one sentence to all of them; x has rows q | k | v of `width` */
 static void NAME(encoder_attention)(const Model *m, Scratch *s, const float *x, int length, int width,
                               float *y) {
-    const int E = m->d_k, H = m->heads, padded = (length + 15) & ~15;
+    const int E = m->d_k, H = m->heads, padded = (length + 31) & ~31;
     float *keys = scratch_buffer(s, 5, sizeof(float) * E * padded);
     float *scores = scratch_buffer(s, 6, sizeof(float) * padded);
     float by = 1 / sqrtf((float)E);
     for (int h = 0; h < H; h++) {
         const float *k = x + H * E + h * E, *v = x + 2 * H * E + h * E;
         for (int j = 0; j < length; j++)
-            for (int e = 0; e < E; e++) keys[(size_t)e * padded + j] = k[(size_t)j * width + e];
+            for (int e = 0; e < E; e++) keys[(size_t)e * padded + j] = k[(size_t)j * width + e] * by;
         for (int e = 0; e < E; e++)
             for (int j = length; j < padded; j++) keys[(size_t)e * padded + j] = 0;
         for (int i = 0; i < length; i++) {
             const float *q = x + (size_t)i * width + h * E;
-            for (int j = 0; j < padded; j++) scores[j] = 0;
-            for (int e = 0; e < E; e++) {
-                float own = q[e] * by;
-                const float *row = keys + (size_t)e * padded;
-                for (int j = 0; j < padded; j++) scores[j] += own * row[j];
-            }
+            for (int j = 0; j < padded; j += 32) NAME(score_columns)(q, keys + j, E, padded, scores + j);
             NAME(softmax)(scores, length);
             float *out = y + (size_t)i * H * E + h * E;
-            for (int e = 0; e < E; e++) out[e] = 0;
-            for (int j = 0; j < length; j++) {
-                float weight = scores[j];
-                const float *row = v + (size_t)j * width;
-                for (int e = 0; e < E; e++) out[e] += weight * row[e];
+            int e = 0;
+            for (; e + 32 <= E; e += 32) NAME(weigh_rows)(scores, v + e, length, width, out + e);
+            for (; e < E; e++) {
+                out[e] = 0;
+                for (int j = 0; j < length; j++) out[e] += scores[j] * v[(size_t)j * width + e];
             }
         }
     }
@@ -192,16 +203,15 @@ static inline const uint16_t *NAME(cache_entry)(const uint16_t *entries, const i
     return entries + (size_t)(table ? table[t] : t) * width;
 }
 
-/* attention of one query of all heads to `count` cache entries, each keys | values; the table says
-   where they are, or is NULL */
-static void NAME(attend)(const Model *m, float *scores, const float *q, const uint16_t *entries,
-                         const int *table, int count, float *y) {
-    const int E = m->d_k, H = m->heads, HE = H * E;
+/* attention of one query of all heads of width E to `count` cache entries, each keys | values; the
+   table says where they are, or is NULL */
+static inline __attribute__((always_inline)) void NAME(attend_heads)(
+    const int E, const int H, float *scores, const float *q, const uint16_t *entries, const int *table, int count, float *y) {
+    const int HE = H * E;
     float by = 1 / sqrtf((float)E);
     for (int t = 0; t < count; t++) {
         const uint16_t *k = NAME(cache_entry)(entries, table, t, 2 * HE);
-        if (t + DISTANCE < count)
-            NAME(prefetch)(NAME(cache_entry)(entries, table, t + DISTANCE, 2 * HE), HE);
+        if (t + DISTANCE < count) NAME(prefetch)(NAME(cache_entry)(entries, table, t + DISTANCE, 2 * HE), 2 * HE);
         for (int h = 0; h < H; h++) {
             float sum = 0;
             for (int e = 0; e < E; e++) sum += q[h * E + e] * NAME(from_bf16)(k[h * E + e]);
@@ -210,15 +220,29 @@ static void NAME(attend)(const Model *m, float *scores, const float *q, const ui
     }
     for (int h = 0; h < H; h++) NAME(softmax)(scores + (size_t)h * count, count);
     for (int i = 0; i < HE; i++) y[i] = 0;
-    for (int t = 0; t < count; t++) {
+    int t = 0;
+    for (; t + 2 <= count; t += 2) { /* two at a time: half as often y is read and written */
         const uint16_t *v = NAME(cache_entry)(entries, table, t, 2 * HE) + HE;
-        if (t + DISTANCE < count)
-            NAME(prefetch)(NAME(cache_entry)(entries, table, t + DISTANCE, 2 * HE) + HE, HE);
+        const uint16_t *next = NAME(cache_entry)(entries, table, t + 1, 2 * HE) + HE;
         for (int h = 0; h < H; h++) {
-            float weight = scores[(size_t)h * count + t];
+            const float weight = scores[(size_t)h * count + t], other = scores[(size_t)h * count + t + 1];
+            for (int e = 0; e < E; e++)
+                y[h * E + e] += weight * NAME(from_bf16)(v[h * E + e]) + other * NAME(from_bf16)(next[h * E + e]);
+        }
+    }
+    if (t < count) {
+        const uint16_t *v = NAME(cache_entry)(entries, table, t, 2 * HE) + HE;
+        for (int h = 0; h < H; h++) {
+            const float weight = scores[(size_t)h * count + t];
             for (int e = 0; e < E; e++) y[h * E + e] += weight * NAME(from_bf16)(v[h * E + e]);
         }
     }
+}
+
+static void NAME(attend)(const Model *m, float *scores, const float *q, const uint16_t *entries, const int *table,
+                         int count, float *y) {
+    if (m->d_k == 64) NAME(attend_heads)(64, m->heads, scores, q, entries, table, count, y); /* the usual width */
+    else NAME(attend_heads)(m->d_k, m->heads, scores, q, entries, table, count, y);
 }
 
 typedef struct { float most, sum; } NAME(Softmax);

@@ -148,10 +148,17 @@ static void NAME(find_zeros)(uint8_t *row, int inputs) {
 }
 #endif
 
-/* x in 8 bits, or with PARTS of them; it is multiplied to be at most 127 in size */
-static void NAME(round_row)(const float *x, float by, int negative, int count, uint8_t *row) {
-#define ROUNDED(i) ((int)(x[i] * by + 128.5f) - 128)
-    (void)negative;
+/* A function of its own, so that no compiler sees that something is added next: an instruction set
+   that does both at once would round some numbers otherwise than the others. */
+APART void NAME(multiply)(const float *x, float by, int count, float *y) {
+    for (int i = 0; i < count; i++) y[i] = x[i] * by;
+}
+
+/* Store up to 256 inputs of a row, from a multiple of 256 on, in 8 bits, or with PARTS of them; x has
+   been multiplied to be at most 127 in size. Returns the sum of the sizes of negative ones, where it is needed. */
+static int32_t NAME(round_inputs)(const float *x, int offset, int count, uint8_t *row) {
+#define ROUNDED(i) ((int)(x[i] + 128.5f) - 128)
+    (void)offset;
 #if defined(SIGN_MAGNITUDE)
     __m256i sums = _mm256_setzero_si256();
     int32_t sum[8];
@@ -159,9 +166,8 @@ static void NAME(round_row)(const float *x, float by, int negative, int count, u
     for (; i + 16 <= count; i += 16) {
         __m256i fours[2];
         UNROLL for (int j = 0; j < 2; j++) {
-            __m256 scaled = _mm256_mul_ps(_mm256_loadu_ps(x + i + 8 * j), _mm256_set1_ps(by));
-            __m256i whole = _mm256_cvttps_epi32(_mm256_add_ps(scaled, _mm256_set1_ps(128.5f)));
-            __m256i value = _mm256_sub_epi32(whole, _mm256_set1_epi32(128));
+            __m256 more = _mm256_add_ps(_mm256_loadu_ps(x + i + 8 * j), _mm256_set1_ps(128.5f));
+            __m256i value = _mm256_sub_epi32(_mm256_cvttps_epi32(more), _mm256_set1_epi32(128));
             __m256i size = _mm256_abs_epi32(value), sign = _mm256_srai_epi32(value, 31);
             sums = _mm256_add_epi32(sums, _mm256_and_si256(size, sign));
             fours[j] = _mm256_packs_epi32(size, sign);
@@ -177,22 +183,35 @@ static void NAME(round_row)(const float *x, float by, int negative, int count, u
         row[i / 4 * 8 + i % 4 + 4] = (uint8_t)sign;
         sum[0] += size & sign;
     }
-    memcpy(row + NEGATIVE(count), sum, 4);
+    return sum[0];
 #elif defined(EVEN_AND_ODD)
     for (int i = 0; i < count; i += 4) {
         int16_t four[4] = {(int16_t)ROUNDED(i), (int16_t)ROUNDED(i + 2), (int16_t)ROUNDED(i + 1), (int16_t)ROUNDED(i + 3)};
         memcpy(row + 2 * i, four, 8);
     }
+    return 0;
 #else
-    const int offset = negative ? INPUT_OFFSET : 0;
     for (int i = 0; i < count; i++) row[i] = (uint8_t)(ROUNDED(i) + offset);
-#ifdef VECTOR_BITS
-    memcpy(row + NEGATIVE(count), &offset, 4);
-#endif
+    return 0;
 #endif
 #undef ROUNDED
+}
+
+/* store a row of inputs, and what is known of them all; `by` makes them at most 127 in size */
+static void NAME(round_row)(const float *x, float by, int negative, int count, uint8_t *row) {
+    const int offset = negative ? INPUT_OFFSET : 0;
+    int32_t sum = offset;
+    for (int first = 0; first < count; first += 256) {
+        const int some = count - first < 256 ? count - first : 256;
+        float multiplied[256];
+        NAME(multiply)(x + first, by, some, multiplied);
+        sum += NAME(round_inputs)(multiplied, offset, some, row + PARTS * first);
+    }
 #ifdef VECTOR_BITS
+    memcpy(row + NEGATIVE(count), &sum, 4);
     if (!NAME(has_negative)(row, count)) NAME(find_zeros)(row, count);
+#else
+    (void)sum;
 #endif
 }
 
@@ -216,8 +235,12 @@ static void NAME(quantize)(const float *x, int stride, int rows, int width, uint
 /* --- tiles of vectors: the products of some rows with 64 outputs; how many is returned --- */
 
 #ifdef VECTOR
+#if VECTOR_BITS == 256
+#define SPARSE_ROWS 1 /* two have twice as many fours in which either is not zero */
+#endif
 #if VECTOR_BITS == 512
 #define VECTOR_ROWS 6
+#define SPARSE_ROWS 2 /* one has too few sums to be added to at a time */
 #define TILE_VECTORS(rows) 4
 #elif defined(SIGN_MAGNITUDE)
 #define VECTOR_ROWS 3
@@ -289,42 +312,40 @@ INLINE void NAME(row_tiles)(const int R, const uint8_t *a, int K, const int8_t *
 }
 
 #ifdef VECTOR_BITS
-/* one or two rows without negative inputs, and only those of their fours that are not zero */
+/* up to SPARSE_ROWS rows without negative inputs, and only those of their fours that are not zero */
 INLINE void NAME(sparse_tiles)(const int R, const uint8_t *a, int K, const int8_t *w, int32_t *out,
                                const int8_t *next, size_t share) {
-    const int C = R == 1 || VECTOR_BITS == 512 ? 64 / LANES : 4;
-    const size_t row = ROW_BYTES(K), step = R * share * LANES * C / 64 / (K / 4);
-    for (int c = 0; c < 64 / LANES; c += C, w += 4 * LANES * C, next += step * (K / 4)) {
-        VECTOR sum[2][8];
-        UNROLL for (int r = 0; r < R; r++)
-            UNROLL for (int i = 0; i < C; i++) sum[r][i] = REPEAT(0);
-        for (int first = 0; first < K / 4; first += 64) {
-            uint64_t used = 0, own;
-            UNROLL for (int r = 0; r < R; r++) {
-                memcpy(&own, a + r * row + USED_FOURS(K) + first / 8, 8);
-                used |= own;
-            }
-            for (; used; used &= used - 1) {
-                const size_t four = first + __builtin_ctzll(used);
-                if (step > 64) { /* with few rows only the same fours are needed next */
-                    __builtin_prefetch(w + 64 * (size_t)K + 256 * four);
-                    __builtin_prefetch(w + 64 * (size_t)K + 256 * four + 64);
-                } else {
-                    __builtin_prefetch(next + step * four);
-                }
-                NAME(add_four)(R, C, 1, sum, a + 4 * PARTS * four, row, w + 256 * four);
-            }
+    const int C = 64 / LANES;
+    const size_t row = ROW_BYTES(K), step = R * share / (K / 4);
+    VECTOR sum[SPARSE_ROWS][8];
+    UNROLL for (int r = 0; r < R; r++)
+        UNROLL for (int c = 0; c < C; c++) sum[r][c] = REPEAT(0);
+    for (int first = 0; first < K / 4; first += 64) {
+        uint64_t used = 0, own;
+        UNROLL for (int r = 0; r < R; r++) {
+            memcpy(&own, a + r * row + USED_FOURS(K) + first / 8, 8);
+            used |= own;
         }
-        UNROLL for (int r = 0; r < R; r++)
-            UNROLL for (int i = 0; i < C; i++) STORE(out + 64 * r + LANES * (c + i), sum[r][i]);
+        for (; used; used &= used - 1) {
+            const size_t four = first + __builtin_ctzll(used);
+            if (step > 64) { /* with few rows only the same fours are needed next */
+                __builtin_prefetch(w + 64 * (size_t)K + 256 * four);
+                __builtin_prefetch(w + 64 * (size_t)K + 256 * four + 64);
+            } else {
+                __builtin_prefetch(next + step * four);
+            }
+            NAME(add_four)(R, C, 1, sum, a + 4 * PARTS * four, row, w + 256 * four);
+        }
     }
+    UNROLL for (int r = 0; r < R; r++)
+        UNROLL for (int c = 0; c < C; c++) STORE(out + 64 * r + LANES * c, sum[r][c]);
 }
 
 APART int NAME(positive_tiles)(int rows, const uint8_t *a, int K, const int8_t *w, int32_t *out,
                                const int8_t *next, size_t share) {
-    if (rows == 1) NAME(sparse_tiles)(1, a, K, w, out, next, share);
-    else NAME(sparse_tiles)(2, a, K, w, out, next, share);
-    return rows == 1 ? 1 : 2;
+    if (rows < SPARSE_ROWS) NAME(sparse_tiles)(1, a, K, w, out, next, share);
+    else NAME(sparse_tiles)(SPARSE_ROWS, a, K, w, out, next, share);
+    return rows < SPARSE_ROWS ? 1 : SPARSE_ROWS;
 }
 #endif
 
@@ -384,7 +405,7 @@ APART int NAME(vector_tiles)(int rows, const uint8_t *a, int K, const int8_t *w,
 APART int NAME(vector_tiles)(int rows, const uint8_t *a, int K, const int8_t *w, int32_t *out,
                              const int8_t *next, size_t share) {
 #ifdef VECTOR_BITS
-    if (!NAME(has_negative)(a, K) && (rows == 1 || !NAME(has_negative)(a + ROW_BYTES(K), K)))
+    if (!NAME(has_negative)(a, K) && (rows < SPARSE_ROWS || !NAME(has_negative)(a + (SPARSE_ROWS - 1) * ROW_BYTES(K), K)))
         return NAME(positive_tiles)(rows, a, K, w, out, next, share);
 #endif
     switch (rows) {
@@ -590,5 +611,6 @@ static void NAME(linear)(Scratch *s, const Linear *l, const float *x, int stride
 #undef LANES
 #undef TILE_ROWS
 #undef VECTOR_ROWS
+#undef SPARSE_ROWS
 #undef SPARE_ROWS
 #undef TILE_VECTORS
