@@ -23,7 +23,7 @@ _SENTENCES: Final = {
         "Ihr Passwort wurde geändert. Bitte melden Sie sich erneut an.",
     ),
     "ko": (
-        "좋은 아침입니다! 잘 주무셨어요?",
+        "안녕하세요! 만나서 반갑습니다.",
         "박물관은 월요일에 문을 닫지만 정원은 매일 열려 있습니다.",
         "비밀번호가 변경되었습니다. 다시 로그인하세요.",
     ),
