@@ -37,7 +37,7 @@ WITHOUT_ATTENTION = ("feed-forward", "RNN", "GRU", "LSTM", "ByteNet")
 FLOOR = "feed-forward"
 """Sees one source piece at a time: what begins and goes on alike, it cannot tell apart."""
 SLOW_LEARNERS = ("RNN", "GNMT", "ConvS2S")
-LIKE_ANOTHER = ("RNN", "GRU", "LSTM, dot", "GNMT", "experts", "window")
+LIKE_ANOTHER = ("RNN", "GRU", "LSTM, dot", "LSTM, additive", "GNMT", "experts", "window")
 """If one of these cannot learn, another one cannot, or `tests/models` says so."""
 
 

@@ -71,7 +71,7 @@ def plain_attention(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("dropout", [0.0, 0.3])
+@pytest.mark.parametrize("dropout", [pytest.param(0.0, marks=pytest.mark.thorough), 0.3])
 @pytest.mark.parametrize(("causal", "window"), [(False, 0), (True, 0), (False, 5), (True, 5)])
 def test_self_attention_sees_its_sentence_alone(
     causal: bool, window: int, dropout: float, device: torch.device

@@ -382,6 +382,7 @@ def wait_until_nobody_is_left(out: Path, seconds: float = 10.0) -> None:
                 time.sleep(0.01)
 
 
+@pytest.mark.thorough  # a signal makes them save and end, and they go on, below
 def test_killed_it_goes_on_where_it_was_and_ends_the_same(
     swept: list[TrialResult], trials: list[Trial], prepared: Prepared, start: Start, tmp_path: Path
 ) -> None:

@@ -114,7 +114,9 @@ def test_killed_at_random_moments_it_ends_bit_for_bit_the_same(
     assert steps_recorded(run) == list(range(1, STEPS + 1))
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.thorough)]
+)
 def test_a_signal_saves_and_leaves_with_a_word_on_how_to_go_on(
     number: signal.Signals, prepared: Prepared, preset: list[str], whole: Path, tmp_path: Path
 ) -> None:

@@ -425,14 +425,21 @@ def test_int8_weights_of_another_version_are_refused(
         install_model("xx-yy", str(changed))
 
 
-def test_every_damaged_byte_is_one_line(wheel: Path, tmp_path: Path) -> None:
-    content = wheel.read_bytes()
-    changed = tmp_path / wheel.name
+def test_a_damaged_byte_is_refused_in_one_line_or_changes_nothing(
+    wheel: Path, tmp_path: Path
+) -> None:
+    content, whole = wheel.read_bytes(), describe_wheel(wheel)
+    changed, refused = tmp_path / wheel.name, []
     for place in range(0, len(content), len(content) // 40):
         changed.write_bytes(content[:place] + bytes([content[place] ^ 0xFF]) + content[place + 1 :])
-        with pytest.raises(DragomanError) as caught:
-            describe_wheel(changed)
-        assert "\n" not in str(caught.value)
+        try:
+            found = describe_wheel(changed)
+        except DragomanError as error:
+            refused.append(str(error))
+        else:  # a date of a file in the archive, which nobody reads
+            assert found == replace(whole, path=found.path)
+    assert len(refused) >= 36
+    assert not any("\n" in message for message in refused)
 
 
 def test_a_full_disk_is_noticed_before_anything_is_written(
