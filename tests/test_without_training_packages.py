@@ -155,7 +155,7 @@ def parser(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def pairs(tmp_path: Path) -> list[Path]:
-    """Two aligned files."""
+    """Write two aligned files to prepare and train on, and return their paths."""
     return write_pairs(tmp_path, reversals(120, seed=9))
 
 

@@ -140,6 +140,9 @@ def test_arguments_are_split(words: list[str], named: str | None) -> None:
 def test_a_word_alone_is_taken_for_a_parser() -> None:
     with pytest.raises(ModelError, match="Hello: no such model; installed: en-de, parse-en; to p"):
         split_parser(["Hello"])
+    for word in ("Hello!", "😀"):
+        with pytest.raises(ModelError, match=f"to parse this word, .*echo '{word}' [|]"):
+            split_parser([word])
 
 
 def test_what_cannot_parse_is_refused(command: Command, models: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -118,8 +119,10 @@ def split_parser(words: Sequence[str]) -> tuple[str | None, list[str]]:
         return (first, rest) if Path(first).is_dir() or names_a_model(first) else (None, [*words])
     if len(first.split()) > 1:
         return None, list(words)
-    if not rest and first.isalpha() and not names_a_model(first):
-        advice = f"to parse this word, write it to stdin: echo {first} | dragoman parse"
+    if not rest and not set("-/\\").intersection(first) and not names_a_model(first):
+        advice = (
+            f"to parse this word, write it to stdin: echo {shlex.quote(first)} | dragoman parse"
+        )
         raise ModelError(f"{describe_missing_model(first)}; {advice}")
     return first, rest
 
