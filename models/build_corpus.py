@@ -3,23 +3,25 @@
     python models/build_corpus.py DATA OUT --pair en-de
 
 DATA holds Europarl, Tatoeba, web/ and mono/ as their README describes. OUT gets corpus.en and
-corpus.de, filtered by ``dragoman filter``, and text without translations: mono.de is worth
-imitating, and is translated back; talk.ko is only worth understanding. For Korean, whose pairs are
-nearly all about software, mono.en is English of other pairs.
+corpus.de, filtered by ``dragoman filter``; general.en and general.de, the part of them that is most
+like the text people translate; and text without translations: mono.de is worth
+imitating, and is translated back; talk.ko is only worth understanding; mono.en is English of other
+pairs, much of it for Korean, whose own pairs are nearly all about software.
 """
 
 from __future__ import annotations
 
 import argparse
 import lzma
+import random
 import re
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
 
-from dragoman.data.filtering import Selection, filter_corpus
+from dragoman.data.filtering import LikenessScorer, Selection, filter_corpus
 from dragoman.data.readers.parallel import ParallelFiles
 
 LEFT_OUT = {
@@ -31,11 +33,19 @@ GENERAL_TWICE = {"tatoeba", "korsts", "cocoa"}
 TALK = ("e9t/nsmc", "warnikchow/3i4k", "storidient/KoCoNovel")
 """Sources of Korean that is not to be imitated: reviews with errors, commands without marks, and
 fiction of a hundred years ago."""
+SPEECHES = ("mathias-goebel/plenarsitzungsprotokolle",)
+"""Sources of German that Europarl has enough of."""
+GENERAL_SHARE = 0.3
+"""This share of the sentences, the most like encyclopaedias and talk, is learned last."""
+OTHER_SHARE = 0.1
+"""This share of all else is learned with them, so that it is not forgotten."""
+SENTENCE_WORDS = 6
+"""What has fewer words may be an entry of a word list."""
 PHRASES = Path(__file__).with_name("everyday_phrases.tsv")
 PHRASES_GIVEN = 20
 """Greetings and the like are said more often than the sources say them, and are given so often."""
 ENGLISH_SENTENCES = 320_000
-"""How many sentences of Europarl are taken as English text, beside all of Tatoeba."""
+"""How many sentences of Europarl are taken as English text for Korean, beside all of Tatoeba."""
 
 _ACCELERATOR = re.compile(r"(?<![\w&_])([&_])(?=\w)|(?<=\w)([&_])(?=\w)")
 _KOREAN_ACCELERATOR = re.compile(r"\s?\([&_]?[A-Z]\)")
@@ -68,9 +78,19 @@ def read_pairs(data: Path, pair: str) -> Iterator[tuple[str, str, str]]:
         yield from zip(names, english, translated, strict=False)
 
 
-def read_english(data: Path) -> list[str]:
-    """Return sentences of Tatoeba, Buddhist texts and Europarl, in English, each once."""
-    general, formal = {}, {}
+def read_english(data: Path, pair: str) -> list[str]:
+    """Return general sentences in English that other pairs than this have, each once."""
+    general: dict[str, None] = {}
+    if pair == "en-de":
+        known = set(read(data / "tatoeba/train.en-de.en.xz"))
+        texts = chain(
+            read(data / "tatoeba/train.en-fr.en.xz"),
+            (english for source, english, _ in read_pairs(data, "en-ko") if source == "korsts"),
+        )
+        return list(
+            dict.fromkeys(one for one in texts if 12 <= len(one) <= 400 and one not in known)
+        )
+    formal: dict[str, None] = {}
     for source, english, _ in read_pairs(data, "en-de"):
         if 12 <= len(english) <= 400 and source in ("tatoeba", "suttacentral"):
             general[english] = None
@@ -170,12 +190,31 @@ def build(data: Path, out: Path, pair: str, *, repeat: float, leave_out: float) 
         for english, translated in read_phrases(other) * PHRASES_GIVEN:
             left.write(f"{english}\n")
             right.write(f"{translated}\n")
+    wanted = [text for name, text in found if not name.startswith((*TALK, *SPEECHES))]
+    write_general(out, files, wanted)
     write(out / f"mono.{other}", mono)
     if talk:
         write(out / f"talk.{other}", talk)
-    if pair == "en-ko":
-        write(out / "mono.en", read_english(data))
+    write(out / "mono.en", read_english(data, pair))
     print("\n".join(chain(report.lines(), [f"{len(found):,} sentences of monolingual text"])))
+
+
+def write_general(out: Path, files: Sequence[str], wanted: Sequence[str]) -> None:
+    """Write the pairs of the corpus that are most like some text, and a few of the others."""
+    sides = [(out / file).read_text(encoding="utf-8").splitlines() for file in files]
+    scorer = LikenessScorer(wanted, sides[1])
+    others, sentences = [], {}
+    for pair in dict.fromkeys(zip(*sides, strict=True)):
+        if len(pair[0].split()) < SENTENCE_WORDS:
+            others.append(pair)
+        else:
+            sentences[pair] = scorer.score(pair[1])
+    best = sorted(sentences, key=sentences.__getitem__, reverse=True)
+    cut = int(GENERAL_SHARE * len(best))
+    others += best[cut:]
+    chosen = [*best[:cut], *random.Random(1).sample(others, int(OTHER_SHARE * len(others)))]
+    for side, file in enumerate(files):
+        write(out / file.replace("corpus", "general"), [pair[side] for pair in chosen])
 
 
 def main() -> None:

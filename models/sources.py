@@ -42,8 +42,8 @@ GROUPS: Final[dict[str, tuple[str, str, tuple[str, ...]]]] = {
     "CoCoA-MT": ("sentences by formality", "CDLA-Sharing 1.0", ("cocoa",)),
     "names": ("names of countries, languages and things", "Unicode, ISC", ("vocab",)),
     "English of other pairs": (
-        "monolingual text of Europarl, Tatoeba and SuttaCentral, translated by a model",
-        "reuse allowed, CC BY 2.0, CC0",
+        "monolingual text of Europarl, Tatoeba, SuttaCentral or KorSTS, translated by a model",
+        "reuse allowed, CC BY 2.0, CC0, CC BY-SA 4.0",
         ("english",),
     ),
     "Wikipedia and others": (

@@ -64,8 +64,7 @@ def count_pairs(data: Path, pair: str) -> dict[str, int]:
     """Return how many pairs, or sentences, there are of each group before filtering."""
     sources = (source for source, *_ in read_pairs(data, pair))
     counts = Counter(group_of(source) for source in sources if source not in LEFT_OUT[pair])
-    if pair == "en-ko":
-        counts["English of other pairs"] = len(read_english(data))
+    counts["English of other pairs"] = len(read_english(data, pair))
     counts["Wikipedia and others"] = sum(1 for _ in read(data / f"mono/{pair[3:]}.txt.xz"))
     return {name: counts[name] for name in GROUPS if counts[name]}
 
@@ -128,8 +127,8 @@ def render(card: dict[str, Any], source: str, target: str, directory: Path) -> s
         "## How it was made",
         "```console\n"
         f"$ python models/build_corpus.py DATA corpus --pair en-{other}\n"
-        f"$ python models/train_pair.py corpus out --languages en {other} "
-        f"--valid flores.en flores.{other}\n"
+        f"$ python models/train_translator.py corpus out --languages {source} {target} "
+        f"--valid flores.{source} flores.{target} --reverse models/{target}-{source}\n"
         f"$ python models/write_card.py models/{name} DATA --teacher '{card['teacher']}'\n```",
     ]
     return "\n\n".join(parts) + "\n"

@@ -71,7 +71,41 @@ def test_marks_of_keyboard_accelerators_are_removed(monkeypatch: pytest.MonkeyPa
 def test_translations_of_a_length_far_off_are_not_learned_from(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    plausible = load("train_pair", monkeypatch).is_plausible
+    plausible = load("train_translator", monkeypatch).is_plausible
     assert plausible(("The house is small.", "집이 작습니다."))
     assert not plausible(("The house is small.", ""))
     assert not plausible(("The house.", "집 " * 40))
+
+
+def test_the_general_part_of_a_corpus_is_like_general_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus = load("build_corpus", monkeypatch)
+    manual = [f"Klicken Sie im Menü {n} auf die Schaltfläche Speichern." for n in range(70)]
+    general = [f"Der Fluss {n} fließt durch die alte Stadt zum Meer." for n in range(30)]
+    german = [*manual, *general]
+    corpus.write(tmp_path / "corpus.de", german)
+    corpus.write(tmp_path / "corpus.en", (f"A sentence of six words: {text}" for text in german))
+    wanted = ["Der Fluss fließt durch die Stadt.", "Das Meer ist alt."]
+    corpus.write_general(tmp_path, ("corpus.en", "corpus.de"), wanted)
+    chosen = (tmp_path / "general.de").read_text(encoding="utf-8").splitlines()
+    assert chosen[:30] == general  # the 30% most alike, in the order of the corpus
+    assert set(chosen[30:]) < set(manual)
+    assert len(chosen) == 37
+    english = (tmp_path / "general.en").read_text(encoding="utf-8").splitlines()
+    assert english == [f"A sentence of six words: {text}" for text in chosen]
+
+
+def test_a_teacher_marks_and_a_student_takes_text_as_the_reverse_model_wrote_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = load("train_translator", monkeypatch)
+    files = (tmp_path / "reversed.de", tmp_path / "reversed.en")
+    module.write_pairs(files, [("Hallo Welt", "Hello world")])
+    recipe = object.__new__(module.Recipe)
+    for name, value in {"out": tmp_path, "source": "de", "target": "en"}.items():
+        object.__setattr__(recipe, name, value)
+    assert recipe.mark([]) == []
+    [marked] = recipe.mark([files])
+    assert [module.read(file) for file in marked] == [["<bt> Hallo Welt"], ["Hello world"]]
+    assert module.read(files[0]) == ["Hallo Welt"]
