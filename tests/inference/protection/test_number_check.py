@@ -163,6 +163,8 @@ def test_spellings_and_signs_are_the_target_languages(
         ("de-en", "Mitte 2013", "mid-2001", "mid-2013"),
         ("en-de", "3 dogs", "2 Hunde", "3 Hunde"),
         ("de-en", "am 16.11.2024", "on 16.11.204", "on 16.11.2024"),
+        ("de-en", "am 3.10.2024", "on 310.2024", "on 3.10.2024"),
+        ("en-ko", "version 1.2.3", "버전 12.3", "버전 1.2.3"),
         ("ko-en", "150만 명", "15 million people", "1.5 million people"),
         ("en-de", "1.5 million people", "1.5 Menschen", "1.500.000 Menschen"),
         ("en-de", "It is 5:30 p.m. now", "Es ist jetzt 5:30 Uhr", "Es ist jetzt 17:30 Uhr"),

@@ -115,6 +115,11 @@ def _sorted_parts(token: NumberToken) -> tuple[int, ...]:
     return tuple(sorted(part % 100 for part in token.parts))
 
 
+def _count_parts(token: NumberToken) -> int:
+    """Return how many rows of digits a number's separators divide it into."""
+    return len(re.findall(r"\d+", token.text))
+
+
 class _Comparison:
     """Compare the numbers of one text with those of its translation."""
 
@@ -412,6 +417,11 @@ class _Comparison:
 
     def _write_as_target(self, token: NumberToken, other: NumberToken) -> None:
         """Write a number that is there as the target language does, where it is surely one."""
+        if not token.readings and _count_parts(token) != _count_parts(other):
+            # the digits are the same, but 3.10.2024 is not 310.2024
+            self._write(other, token.text)
+            self.result.repaired.append(token.text)
+            return
         if not token.readings or number_format(self.languages[1]) is None:
             return
         if other.clock is not None or (other.parts and other.readings):
