@@ -11,6 +11,7 @@ import typing
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
+from urllib.parse import parse_qsl
 
 from fastapi import Request, Response
 from fastapi.routing import APIRoute
@@ -202,7 +203,7 @@ class FormRoute(APIRoute):
         async def handle_form(request: Request) -> Response:
             media_type = request.headers.get("content-type", "").split(";")[0].strip().lower()
             if model is not None and media_type in _FORM_TYPES:
-                request = await _form_to_json(request, model)
+                request = await _form_to_json(request, media_type, model)
             return await handle(request)
 
         return handle_form
@@ -214,11 +215,14 @@ def form_schema(model: type[BaseModel]) -> dict[str, Any]:
     return {"requestBody": {"content": {_FORM_TYPES[0]: {"schema": schema}}}}
 
 
-async def _form_to_json(request: Request, model: type[BaseModel]) -> Request:
+async def _form_to_json(request: Request, media_type: str, model: type[BaseModel]) -> Request:
     """Return the same request with its form as JSON."""
     try:
-        async with request.form(max_files=0, max_fields=MAX_FORM_FIELDS) as form:
-            fields = {name: _field_value(form, name, model) for name in form}
+        if media_type == _FORM_TYPES[0]:
+            form = _decode_form(await request.body())
+        else:
+            form = await request.form(max_files=0, max_fields=MAX_FORM_FIELDS)
+        fields = {name: _field_value(form, name, model) for name in form}
     except HTTPException as error:
         if error.status_code == 400:
             raise ServiceError(400, f"Invalid request: {error.detail}") from None
@@ -239,6 +243,17 @@ async def _form_to_json(request: Request, model: type[BaseModel]) -> Request:
         return {"type": "http.request", "body": body, "more_body": False}
 
     return Request(scope, receive)
+
+
+def _decode_form(body: bytes) -> FormData:
+    """Return the fields of a form in UTF-8, whose characters may be percent-encoded or as they are.
+
+    Starlette reads what is not percent-encoded as Latin-1, but `curl -d` sends text as it is.
+    """
+    fields = parse_qsl(
+        body.decode(), keep_blank_values=True, errors="strict", max_num_fields=MAX_FORM_FIELDS
+    )
+    return FormData([*fields])
 
 
 def _field_value(form: FormData, name: str, model: type[BaseModel]) -> Any:

@@ -56,6 +56,8 @@ def test_only_words_change(text: str) -> None:
         (["<i>hello</i>"], ["hello"]),
         (["- Hi.", "- Hello there."], ["Hi.", "Hello there."]),
         (["-Hi", "you", "-Hello"], ["Hi you", "Hello"]),
+        (["Where were you?", "- At home."], ["Where were you?", "At home."]),
+        (["a well", "- known man"], ["a well - known man"]),
         (["one", "two"], ["one two"]),
         (["[door opens] Who is it?"], ["door opens", "Who is it?"]),
         (["♪ la la ♪", "♪ lo lo ♪"], ["la la", "lo lo"]),

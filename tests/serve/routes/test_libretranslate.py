@@ -34,6 +34,17 @@ def test_a_form_does_as_well_as_json(service: Service) -> None:
     assert parts.json() == service.post("/translate", ASK).json()
 
 
+def test_a_form_may_hold_characters_as_they_are(service: Service) -> None:
+    """As `curl -d 'q=안녕'` sends them."""
+    kind = {"content-type": "application/x-www-form-urlencoded"}
+    text = f"{SENTENCES[0]} 안녕, Zürich & Köln 😀".replace("&", "%26")
+    body = "&".join(f"{name}={value}" for name, value in (ASK | {"q": text}).items())
+    found = service.client.post("/translate", content=body.encode(), headers=kind)
+    assert found.json() == service.post("/translate", ASK | {"q": text.replace("%26", "&")}).json()
+    broken = service.client.post("/translate", content=b"q=\xff&source=en", headers=kind)
+    assert (broken.status_code, broken.json()["error"][:16]) == (400, "Invalid request:")
+
+
 def test_alternatives_come_only_when_asked_for(service: Service) -> None:
     found = service.post("/translate", ASK | {"alternatives": 3}).json()
     assert len(found["alternatives"]) == 3

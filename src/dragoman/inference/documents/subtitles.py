@@ -134,7 +134,7 @@ class _SubtitleDocument(Document):
             apart = (
                 blank_between
                 or not any(map(str.isalnum, previous))
-                or (dialogue and _DASH.match(line) is not None)
+                or (_DASH.match(line) is not None and (dialogue or ends_sentence(previous)))
                 or line[:1] in ("♪", "♫", "♬", "♩", "#", "[", "(")
                 or previous[-1:] in ("♪", "♫", "♬", "♩", "]", ")")
             )
