@@ -5,6 +5,8 @@ TORCH ?=
 VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/pytest -n 2 --dist worksteal
+# A change is judged by the same examples every time, and by fewer; tests/conftest.py has them.
+FIXED_EXAMPLES := --hypothesis-profile=fixed
 # What decides whether an installation is up to date.
 SOURCES := pyproject.toml setup.py $(wildcard src/dragoman/inference/cpu/*.[ch])
 # The tests start hundreds of processes; without bytecode each compiles everything it imports.
@@ -26,7 +28,7 @@ quick: $(VENV)/installed
 	$(BIN)/ruff check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(PYTEST) -m "not slow and not thorough"
+	$(PYTEST) $(FIXED_EXAMPLES) -m "not slow and not thorough"
 
 # What must pass before a change is merged; minutes.
 test: $(VENV)/installed
@@ -34,7 +36,7 @@ test: $(VENV)/installed
 	$(BIN)/ruff check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(PYTEST) -m "not thorough"
+	$(PYTEST) $(FIXED_EXAMPLES) -m "not thorough"
 
 # Also what takes minutes more: kernels in Triton's interpreter, the page in a browser, fuzzing,
 # every architecture trained, every way of being killed.
