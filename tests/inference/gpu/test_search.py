@@ -65,9 +65,16 @@ def test_some_sentences_end_early_and_others_where_they_must(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("early", [True, False])
-@pytest.mark.parametrize("alpha", [0.0, 0.6, 2.0])
-@pytest.mark.parametrize(("beam", "best"), [(2, 1), (4, 3), (7, 7)])
+@pytest.mark.parametrize(
+    ("beam", "best", "alpha", "early"),
+    [
+        *[(2, 1, 0.6, True), (4, 3, 0.0, False), (4, 3, 2.0, True), (7, 7, 0.6, False)],
+        *(
+            pytest.param(*one, marks=pytest.mark.thorough)
+            for one in [(2, 1, 2.0, False), (4, 3, 0.6, True), (7, 7, 0.0, True)]
+        ),
+    ],
+)
 def test_the_best_are_the_same_and_in_the_same_order(
     beam: int, best: int, alpha: float, early: bool, make: Make, sources: Sources
 ) -> None:
