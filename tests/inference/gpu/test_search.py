@@ -209,8 +209,13 @@ def test_a_search_leaves_nothing_behind_for_the_next(make: Make, sources: Source
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("little", [0, 1 << 20])
-@pytest.mark.parametrize("slots", [2, 16])
+@pytest.mark.parametrize(
+    ("slots", "little"),
+    [
+        *[(2, 0), (16, 1 << 20)],
+        *(pytest.param(*one, marks=pytest.mark.thorough) for one in [(2, 1 << 20), (16, 0)]),
+    ],
+)
 def test_nothing_is_read_before_it_has_arrived(
     slots: int, little: int, make: Make, sources: Sources, monkeypatch: pytest.MonkeyPatch
 ) -> None:
