@@ -4,9 +4,15 @@ PYTHON ?= python3
 TORCH ?=
 VENV := .venv
 BIN := $(VENV)/bin
+PYTEST := $(BIN)/pytest -n 2 --dist worksteal
+# A change is judged by the same examples every time, and by fewer; tests/conftest.py has them.
+FIXED_EXAMPLES := --hypothesis-profile=fixed
+# What decides whether an installation is up to date.
+SOURCES := pyproject.toml setup.py $(wildcard src/dragoman/inference/cpu/*.[ch])
 # The tests start hundreds of processes; without bytecode each compiles everything it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
+.NOTPARALLEL:
 .PHONY: demo try-models quick test thorough drill release-check wheels model-packages format clean
 
 # Translators that lie in models/ are tried before PyTorch and the rest is installed.
@@ -22,7 +28,7 @@ quick: $(VENV)/installed
 	$(BIN)/ruff check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/pytest -n 2 --dist worksteal -m "not slow and not thorough"
+	$(PYTEST) $(FIXED_EXAMPLES) -m "not slow and not thorough"
 
 # What must pass before a change is merged; minutes.
 test: $(VENV)/installed
@@ -30,12 +36,12 @@ test: $(VENV)/installed
 	$(BIN)/ruff check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/pytest -n 2 --dist worksteal -m "not thorough"
+	$(PYTEST) $(FIXED_EXAMPLES) -m "not thorough"
 
 # Also what takes minutes more: kernels in Triton's interpreter, the page in a browser, fuzzing,
 # every architecture trained, every way of being killed.
 thorough: $(VENV)/installed
-	$(BIN)/pytest -n 2 --dist worksteal
+	$(PYTEST)
 
 # Kills a run 200 times, resumes it, and compares every byte: docs/checkpoints.md. Minutes.
 drill: $(VENV)/installed
@@ -61,16 +67,20 @@ format: $(VENV)/installed
 	$(BIN)/ruff format
 	$(BIN)/ruff check --fix
 
-# What using a model takes.
-$(VENV)/usable: pyproject.toml setup.py $(wildcard src/dragoman/inference/cpu/*.[ch])
+$(VENV)/created:
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --editable .
 	touch $@
 
-$(VENV)/installed: $(VENV)/usable
-	$(BIN)/python -m pip install --quiet $(if $(TORCH),'$(TORCH)') --editable ".[dev]"
+# What using a model takes. Python compiles what is imported when it is; pip would compile it all.
+$(VENV)/usable: $(VENV)/created $(SOURCES)
+	$(BIN)/python -m pip install --quiet --no-compile --editable .
 	touch $@
+
+# And all the rest.
+$(VENV)/installed: $(VENV)/created $(SOURCES)
+	$(BIN)/python -m pip install --quiet --no-compile $(if $(TORCH),'$(TORCH)') --editable ".[dev]"
+	touch $(VENV)/usable $@
 
 clean:
 	rm -rf $(VENV) runs build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

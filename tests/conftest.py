@@ -30,11 +30,15 @@ from dragoman.data.prepare import Prepared, prepare
 from dragoman.data.readers.parallel import open_parallel_corpus
 from dragoman.training.run import train
 
-# A change is judged by the same examples every time, and by fewer; at home Hypothesis goes on
-# looking for others.
-hypothesis.settings.register_profile("ci", derandomize=True, max_examples=40)
-if os.environ.get("CI"):
-    hypothesis.settings.load_profile("ci")
+# `make test` chooses it; `make thorough` goes on looking for other examples.
+hypothesis.settings.register_profile("fixed", derandomize=True, max_examples=40, deadline=None)
+
+
+def more_examples(times: float) -> hypothesis.settings:
+    """Try so many times the examples that other tests try, for what only a rare one shows."""
+    count = round(times * hypothesis.settings().max_examples)
+    return hypothesis.settings(max_examples=count, deadline=None)
+
 
 # A shell lets what it starts with & ignore Ctrl-C, and so would every process that tests start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

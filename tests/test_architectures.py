@@ -39,6 +39,13 @@ FLOOR = "feed-forward"
 SLOW_LEARNERS = ("RNN", "GNMT", "ConvS2S")
 LIKE_ANOTHER = ("RNN", "GRU", "LSTM, dot", "LSTM, additive", "GNMT", "experts", "window")
 """If one of these cannot learn, another one cannot, or `tests/models` says so."""
+EVERY_ARCHITECTURE = pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.thorough] if name in LIKE_ANOTHER else [])
+        for name in ARCHITECTURES
+    ],
+)
 
 
 @pytest.fixture(scope="module")
@@ -62,13 +69,7 @@ def settings(tiny: Config, name: str, *assignments: str) -> Config:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=[pytest.mark.thorough] if name in LIKE_ANOTHER else [])
-        for name in ARCHITECTURES
-    ],
-)
+@EVERY_ARCHITECTURE
 def test_it_learns_32_pairs_by_heart_and_finds_them_again_by_beam(
     name: str, tiny: Config, few: Prepared, tmp_path: Path
 ) -> None:
@@ -103,7 +104,7 @@ def test_it_learns_32_pairs_by_heart_and_finds_them_again_by_beam(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ARCHITECTURES)
+@EVERY_ARCHITECTURE
 def test_interrupted_and_resumed_it_ends_bit_for_bit_where_it_would_have(
     name: str, tiny: Config, prepared: Prepared, tmp_path: Path
 ) -> None:
@@ -129,7 +130,7 @@ def test_interrupted_and_resumed_it_ends_bit_for_bit_where_it_would_have(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ARCHITECTURES)
+@EVERY_ARCHITECTURE
 def test_alignment_is_there_where_attention_is(
     name: str, tiny: Config, prepared: Prepared, tmp_path: Path, command: Callable[..., Result]
 ) -> None:

@@ -20,6 +20,7 @@ from dragoman.inference import loading
 from dragoman.inference.cpu import kernel_library
 from dragoman.inference.loading import describe_cpu_path
 
+from ..conftest import Result
 from ..kernel import needs_kernel
 
 ADVICE = (
@@ -89,22 +90,21 @@ def test_what_asks_for_pytorch_is_told_nothing(
 
 
 @pytest.mark.slow
-def test_the_commands_say_so_on_stderr(trained: Path) -> None:
-    """In a process of its own, where nobody has set up logging."""
+def test_the_commands_say_so(
+    trained: Path, library: Callable[[Path | None], None], command: Callable[..., Result]
+) -> None:
+    """On stderr, in a process of its own, where nobody has set up logging."""
     script = (
         "import sys; from dragoman.inference.cpu import kernel_library;"
         "kernel_library._find_library = lambda: None;"
         "from dragoman.cli import main; main()"
     )
-
-    def run(*arguments: object) -> subprocess.CompletedProcess[str]:
-        line = [sys.executable, "-c", script, *map(str, arguments)]
-        return subprocess.run(line, input="a dog\n", capture_output=True, text=True, check=True)
-
-    translated = run("translate", trained, "--device", "cpu")
-    assert translated.stdout.strip()
-    assert translated.stderr == f"dragoman: {MISSING}\n"
-    assert f"on this CPU: {MISSING}\n" in run("info", trained / "model").stdout
+    line = [sys.executable, "-c", script, "translate", str(trained), "--device", "cpu"]
+    done = subprocess.run(line, input="a dog\n", capture_output=True, text=True, check=True)
+    assert done.stdout.strip()
+    assert done.stderr == f"dragoman: {MISSING}\n"
+    library(None)
+    assert f"on this CPU: {MISSING}\n" in command("info", trained / "model").out
 
 
 @pytest.mark.parametrize(

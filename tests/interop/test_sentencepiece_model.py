@@ -6,7 +6,7 @@ import unicodedata
 
 import pytest
 import sentencepiece
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.config import TokenizerConfig
@@ -14,6 +14,8 @@ from dragoman.interop.sentencepiece_model import normalizing_model
 from dragoman.phrasebook import generate
 from dragoman.text.normalization import Form
 from dragoman.text.tokenizer import Tokenizer
+
+from ..conftest import more_examples
 
 TEXTS = [
     "",
@@ -57,7 +59,7 @@ def plain() -> tuple[Tokenizer, sentencepiece.SentencePieceProcessor]:
 
 
 @pytest.mark.slow
-@settings(max_examples=300, deadline=None)
+@more_examples(3)
 @given(text=ORDINARY)
 def test_any_text_without_loose_marks_becomes_the_same_ids(
     plain: tuple[Tokenizer, sentencepiece.SentencePieceProcessor], text: str
@@ -67,7 +69,7 @@ def test_any_text_without_loose_marks_becomes_the_same_ids(
 
 
 @pytest.mark.slow
-@settings(max_examples=300, deadline=None)
+@more_examples(3)
 @given(text=ORDINARY)
 def test_decomposed_text_becomes_the_same_ids(
     plain: tuple[Tokenizer, sentencepiece.SentencePieceProcessor], text: str

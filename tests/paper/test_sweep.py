@@ -382,7 +382,7 @@ def wait_until_nobody_is_left(out: Path, seconds: float = 10.0) -> None:
                 time.sleep(0.01)
 
 
-@pytest.mark.thorough  # a signal makes them save and end, and they go on, below
+@pytest.mark.thorough  # test_drill.py kills a run
 def test_killed_it_goes_on_where_it_was_and_ends_the_same(
     swept: list[TrialResult], trials: list[Trial], prepared: Prepared, start: Start, tmp_path: Path
 ) -> None:
@@ -440,10 +440,8 @@ def test_a_run_never_gets_the_same_signal_from_the_terminal_and_from_the_sweep(
     assert sent == [{signal.SIGINT: signal.SIGTERM, signal.SIGTERM: signal.SIGINT}[number]]
 
 
-@pytest.mark.parametrize(
-    ("number", "everyone"),
-    [pytest.param(signal.SIGINT, True, marks=pytest.mark.thorough), (signal.SIGTERM, False)],
-)
+@pytest.mark.thorough  # test_signals.py has a run save and end; above, each gets the right signal
+@pytest.mark.parametrize(("number", "everyone"), [(signal.SIGINT, True), (signal.SIGTERM, False)])
 def test_a_signal_makes_every_run_save_and_end(
     number: signal.Signals, everyone: bool, tiny: Config, start: Start, tmp_path: Path
 ) -> None:

@@ -17,6 +17,7 @@ from dragoman.search.allowed_outputs import Constraint
 from dragoman.search.beam import stable_topk
 from dragoman.text.special_tokens import BOS, EOS, PAD, UNK
 
+from ..conftest import more_examples
 from .toy_model import FIRST, Toy, exhaustive, only, sources
 
 WIDE = 128  # more than there are sequences of at most 4 of 3 pieces: 121
@@ -43,7 +44,7 @@ def test_a_wide_enough_beam_equals_exhaustive_search(
 
 
 @pytest.mark.slow
-@settings(max_examples=150, deadline=None)
+@more_examples(1.5)
 @given(
     seed=st.integers(0, 10_000),
     beam=st.integers(1, 6),
@@ -356,7 +357,7 @@ ROWS = st.lists(
 
 
 @pytest.mark.slow
-@settings(max_examples=200, deadline=None)
+@more_examples(2)
 @given(rows=ROWS, count=st.integers(1, 15))
 def test_the_best_are_chosen_and_of_equals_the_first(rows: list[list[float]], count: int) -> None:
     values, places = stable_topk(torch.tensor(rows), count)

@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.errors import ConfigError
@@ -24,6 +24,7 @@ from dragoman.search import (
 from dragoman.search.repeated_ngrams import repeating_pieces
 from dragoman.text.special_tokens import BOS, EOS, PAD
 
+from ..conftest import more_examples
 from .toy_model import FIRST, Toy, exhaustive, sources
 
 WIDE = 128
@@ -35,7 +36,7 @@ def repeats(ids: list[int], size: int) -> bool:
     return len(set(ngrams)) < len(ngrams)
 
 
-@settings(max_examples=200, deadline=None)
+@more_examples(2)
 @given(
     rows=st.lists(st.lists(st.integers(4, 6), max_size=9), min_size=1, max_size=4),
     size=st.integers(1, 4),

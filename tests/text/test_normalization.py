@@ -37,8 +37,11 @@ def test_the_result_is_one_encodable_line_of_single_spaced_words(text, form):
 @pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 def test_every_single_character_comes_out_as_documented(form):
+    """Of those that Unicode has given no meaning yet, or never will, one in a hundred."""
     for code in range(sys.maxunicode + 1):
         character = chr(code)
+        if code % 100 and unicodedata.category(character) in ("Cn", "Co"):
+            continue
         result = normalize(f"a{character}b", form)
         if character.isspace():
             assert result == "a b"

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -19,8 +20,13 @@ from dragoman.config import Config
 from dragoman.data.prepare import Prepared
 from dragoman.run_directory import checkpoint_path, list_checkpoints
 from dragoman.training.checkpoints.checkpoint import Checkpoint
+from dragoman.training.run import train
+
+from ..conftest import Result
 
 pytestmark = pytest.mark.slow
+
+Command = Callable[..., Result]
 
 STEPS = 60
 SETTINGS = [
@@ -69,10 +75,10 @@ def wait_for_checkpoint(process: subprocess.Popen[str], run: Path, more_than: in
 
 
 @pytest.fixture(scope="module")
-def whole(prepared: Prepared, preset: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def whole(tiny: Config, prepared: Prepared, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run nobody disturbed."""
     run = tmp_path_factory.mktemp("whole") / "run"
-    finish(start(prepared.path, "--out", run, *preset, *options(SETTINGS)))
+    train(tiny.overridden(SETTINGS), prepared.path, run=run, quiet=True)
     return run
 
 
@@ -118,7 +124,12 @@ def test_killed_at_random_moments_it_ends_bit_for_bit_the_same(
     "number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.thorough)]
 )
 def test_a_signal_saves_and_leaves_with_a_word_on_how_to_go_on(
-    number: signal.Signals, prepared: Prepared, preset: list[str], whole: Path, tmp_path: Path
+    number: signal.Signals,
+    prepared: Prepared,
+    preset: list[str],
+    whole: Path,
+    tmp_path: Path,
+    command: Command,
 ) -> None:
     run = tmp_path / "run"
     process = start(prepared.path, "--out", run, *preset, *options(SETTINGS))
@@ -127,7 +138,7 @@ def test_a_signal_saves_and_leaves_with_a_word_on_how_to_go_on(
     said = finish(process, status=128 + number)
     assert f"everything is saved. Continue with: dragoman train --resume {run}" in said
     assert "Traceback" not in said
-    finish(start("--resume", run))
+    assert command("train", "--resume", run).status == 0
     assert_same_end(run, whole)
 
 
@@ -157,7 +168,7 @@ main()
 
 
 def test_sigterm_while_a_checkpoint_is_being_written_saves_within_ten_seconds(
-    prepared: Prepared, preset: list[str], whole: Path, tmp_path: Path
+    prepared: Prepared, preset: list[str], whole: Path, tmp_path: Path, command: Command
 ) -> None:
     run = tmp_path / "run"
     slow = [sys.executable, "-c", SLOW_DISK, "train"]
@@ -175,12 +186,12 @@ def test_sigterm_while_a_checkpoint_is_being_written_saves_within_ten_seconds(
     newest = list_checkpoints(run)[-1]
     assert Checkpoint(newest).state.step == step
     assert len(list_checkpoints(run)) >= 2, "the one that was being written is there too"
-    finish(start("--resume", run))
+    assert command("train", "--resume", run).status == 0
     assert_same_end(run, whole)
 
 
 def test_sigterm_breaks_off_a_validation_which_is_done_on_resuming(
-    prepared: Prepared, preset: list[str], whole: Path, tmp_path: Path
+    prepared: Prepared, preset: list[str], whole: Path, tmp_path: Path, command: Command
 ) -> None:
     run = tmp_path / "run"
     slow = [sys.executable, "-c", SLOW_VALIDATION, "train"]
@@ -192,7 +203,7 @@ def test_sigterm_breaks_off_a_validation_which_is_done_on_resuming(
     said = finish(process, status=128 + signal.SIGTERM)
     assert time.monotonic() - began < 10
     assert "stopped at step 20; everything is saved" in said
-    finish(start("--resume", run))
+    assert command("train", "--resume", run).status == 0
     assert_same_end(run, whole)
     assert records(run, "valid") == records(whole, "valid")
 

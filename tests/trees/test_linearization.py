@@ -24,6 +24,8 @@ from dragoman.trees.linearization import (
 )
 from dragoman.trees.tree import Leaf, Node, Tree, leaves, spans
 
+from ..conftest import more_examples
+
 NAMES = list(LINEARISATIONS)
 
 # What could be taken for an action of another kind, and what treebanks have.
@@ -78,7 +80,7 @@ def test_a_tree_becomes_the_actions_worked_by_hand(name: str, with_tags: str, wi
 
 
 @pytest.mark.slow
-@settings(max_examples=300, deadline=None)
+@more_examples(3)
 @given(tree=trees, order=orders)
 def test_a_tree_is_made_again_from_its_actions_and_words(tree: Node, order: Linearisation) -> None:
     assert facts(order.decode(order.encode(tree), texts_of(tree))) == facts(tree)
@@ -98,7 +100,7 @@ def test_a_tree_may_be_as_deep_and_as_broad_as_a_line_is_long(name: str, leftwar
 
 
 @pytest.mark.slow
-@settings(max_examples=200, deadline=None)
+@more_examples(2)
 @given(tree=trees, order=orders, data=st.data())
 def test_actions_that_make_no_tree_over_the_words_are_refused(
     tree: Node, order: Linearisation, data: st.DataObject
@@ -299,7 +301,7 @@ def test_bottom_up_only_the_numbers_of_children_there_are_lead_to_trees(arities:
 
 
 @pytest.mark.slow
-@settings(max_examples=100, deadline=None)
+@settings(deadline=None)
 @given(some=st.lists(trees, min_size=1, max_size=5), name=st.sampled_from(NAMES))
 def test_a_training_tree_is_always_allowed(some: list[Node], name: str) -> None:
     order = get_linearisation(name)

@@ -133,7 +133,7 @@ long_runs = """
 @pytest.mark.parametrize("run", [*long_runs.split(), "a. ", "y' ", "A.\n", " ", "😀\u200d"])
 def test_a_long_line_takes_no_more_time_than_its_length_asks(run, hyphens_apart):
     for end in ("!", "--"):
-        text = run * (100_000 // len(run)) + end
+        text = run * (40_000 // len(run)) + end
         start = time.process_time()
         split_words(text, hyphens_apart=hyphens_apart)
         assert time.process_time() - start < 1

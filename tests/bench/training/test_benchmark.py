@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import re
+import sys
 from collections.abc import Callable
 
 import pytest
@@ -12,6 +15,7 @@ import torch
 from dragoman.bench.training import benchmark
 from dragoman.bench.training.peers import PeerModel
 from dragoman.bench.training.profile import GAPS, MATRIX
+from dragoman.cli import main
 from dragoman.config import Config
 from dragoman.models import count_parameters
 
@@ -38,14 +42,31 @@ def test_every_benchmark_has_help(command: Command) -> None:
     assert all(option in text for option in ("--preset", "--against", "--steps", "--json", "--set"))
 
 
+@pytest.fixture(scope="module")
+def measured(arguments: list[str]) -> Result:
+    """What the command says with everything that it can measure here; that takes seconds."""
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        contextlib.redirect_stdout(io.StringIO()) as out,
+        contextlib.redirect_stderr(io.StringIO()) as err,
+    ):
+        patch.setattr(sys, "argv", ["dragoman", *arguments, "--against", "--json"])
+        with pytest.raises(SystemExit) as left:
+            main()
+    assert isinstance(left.value.code, int)
+    return Result(left.value.code, out.getvalue(), err.getvalue())
+
+
 @pytest.mark.slow
 def test_a_step_is_measured_and_told_in_plain_lines(arguments: list[str], command: Command) -> None:
-    text = good(command(*arguments, "--set", "model.d_model=64"))
+    settings = ["--set", "model.d_model=64", "--set", "training.accumulate=2"]
+    text = good(command(*arguments, *settings))
     for line in (
         r"device: CPU, 1 thread, torch \S+, fp32",
         r"preset: \S+tiny.toml, 0.\d\dM parameters",
         r"speed: [\d,]+ target tokens/s \(median of 3 rounds of 2 steps, spread [\d.]+%\)",
-        r"step: [\d.]+ ms for \d+ target tokens \(fill: source 0.9\d+, target 0.9\d+\)",
+        r"step: [\d.]+ ms for \d+ target tokens in 2 slices "
+        r"\(fill: source 0.9\d+, target 0.9\d+\)",
         r"arithmetic: [\d.]+ GFLOP/s on real tokens, [\d.]+% of the [\d.]+ .*matrix product",
         r"matrix products +[\d.]+ +[\d.]+%",
     ):
@@ -54,12 +75,10 @@ def test_a_step_is_measured_and_told_in_plain_lines(arguments: list[str], comman
 
 
 @pytest.mark.slow
-def test_the_figures_of_the_json_fit_together(
-    arguments: list[str], command: Command, tiny: Config
-) -> None:
-    found = json.loads(good(command(*arguments, "--json")))
+def test_the_figures_of_the_json_fit_together(measured: Result, tiny: Config) -> None:
+    found = json.loads(good(measured))
     assert found["parameters"] == count_parameters(tiny.model, 330)
-    assert (found["steps"], found["rounds"], found["peers"]) == (2, 3, [])
+    assert (found["steps"], found["rounds"], found["slices"]) == (2, 3, 1)
     seconds = found["milliseconds_a_step"] / 1000
     speed = found["target_tokens_per_second"]
     assert speed == pytest.approx(found["target_tokens_a_step"] / seconds)
@@ -73,29 +92,23 @@ def test_the_figures_of_the_json_fit_together(
     assert (found["peak_memory"], found["host_overhead"]) == (None, None), "of a GPU only"
 
 
-@pytest.mark.slow
-def test_slices_are_told(arguments: list[str], command: Command) -> None:
-    text = good(command(*arguments, "--set", "training.accumulate=2"))
-    assert re.search(r"^step: .* target tokens in 2 slices \(fill", text, re.M)
-
-
-@pytest.mark.slow
-def test_a_deterministic_run_is_timed_as_such(tiny: Config) -> None:
+def test_a_deterministic_run_is_timed_as_such(
+    tiny: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
     seen: list[bool] = []
 
-    def note(message: str) -> None:
+    def measure(*arguments: object) -> None:
         seen.append(torch.are_deterministic_algorithms_enabled())
 
+    monkeypatch.setattr(benchmark, "_measure", measure)
     for setting in ("true", "false"):
-        config = tiny.overridden([f"training.deterministic={setting}"])
-        benchmark.measure(config, "tiny", steps=1, print_message=note)
+        benchmark.measure(tiny.overridden([f"training.deterministic={setting}"]), "tiny")
     assert seen == [True, False]
 
 
 @pytest.mark.slow
-def test_against_peers_who_take_turns_with_ours(arguments: list[str], command: Command) -> None:
-    result = command(*arguments, "--against", "--json")
-    found = json.loads(good(result))
+def test_against_peers_who_take_turns_with_ours(measured: Result) -> None:
+    found = json.loads(good(measured))
     assert [peer["name"] for peer in found["peers"]] == [
         "Hugging Face Marian",
         "torch.nn.Transformer",
@@ -107,7 +120,7 @@ def test_against_peers_who_take_turns_with_ours(arguments: list[str], command: C
         assert peer["warm_up_steps"] >= 2 * peer["steps"]
         ratio = peer["ours_in_turn"] / peer["target_tokens_per_second"]
         assert peer["times_as_fast"] == pytest.approx(ratio)
-        assert f"timing {peer['name']}: " in result.err
+        assert f"timing {peer['name']}: " in measured.err
 
 
 @pytest.mark.gpu

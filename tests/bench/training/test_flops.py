@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
 import torch
@@ -122,11 +124,12 @@ def one_sentence(S: int, T: int) -> Batch:
     return Batch(*(a[None] for a in arrays))
 
 
-def few_sentences() -> tuple[Config, Batch]:
-    """A small model and a packed batch of the synthetic stream: about 20 sentences."""
+@cache
+def few_sentences() -> tuple[Config, Batch, float]:
+    """A small model, a packed batch of the synthetic stream, some 20 sentences, and its count."""
     small = config(d_model=32, d_ff=128).overridden(["training.batch_tokens=640"])
     [batch] = packed_batches(small, SyntheticPairs.for_config(small), 1)
-    return small, batch
+    return small, batch, count_flops(small, batch, sample=10**9)
 
 
 def test_the_transformers_products_by_hand() -> None:
@@ -155,7 +158,7 @@ def test_an_lstm_is_not_hidden_in_its_fused_operation() -> None:
 
 @pytest.mark.slow
 def test_the_count_differs_from_the_bench_by_the_masked_scores_alone() -> None:
-    base, batch = few_sentences()
+    base, batch, exact = few_sentences()
     lengths = sentence_lengths([batch])
     t_N = lengths.target_N
     hidden = (
@@ -166,16 +169,14 @@ def test_the_count_differs_from_the_bench_by_the_masked_scores_alone() -> None:
         * base.model.d_model
         * int((t_N * (t_N - 1) // 2).sum())
     )
-    exact = count_flops(base, batch, sample=10**9)
     assert exact == training_flops(base, lengths) + hidden
     assert hidden / exact < 0.05
 
 
 @pytest.mark.slow
 def test_a_few_sentences_tell_what_the_whole_batch_costs() -> None:
-    base, batch = few_sentences()
+    base, batch, exact = few_sentences()
     assert batch.sentences > 2 * flops.SAMPLE_SENTENCES
-    exact = count_flops(base, batch, sample=10**9)
     assert count_flops(base, batch) == pytest.approx(exact, rel=0.02)
 
 

@@ -80,7 +80,9 @@ def test_ours_translates_and_is_measured(worker: Worker, loaded: LoadedModel) ->
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["ctranslate2-float32", "huggingface"])
+@pytest.mark.parametrize(
+    "name", ["ctranslate2-float32", pytest.param("huggingface", marks=pytest.mark.thorough)]
+)
 def test_others_translate_as_ours(
     name: str, worker: Worker, loaded: LoadedModel, tmp_path: Path
 ) -> None:

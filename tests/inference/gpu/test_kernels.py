@@ -153,7 +153,10 @@ def test_a_step_by_kernels_is_the_plain_step(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("beams", "steps"), [(1, 0), (1, 1), (3, 0), (3, 1), (3, 2)])
+@pytest.mark.parametrize(
+    ("beams", "steps"),
+    [(1, 0), (3, 1), *(pytest.param(*one, marks=THOROUGH) for one in [(1, 1), (3, 0), (3, 2)])],
+)
 def test_kernels_do_not_end_before_the_least_length(beams: int, steps: int, make: Make) -> None:
     weights = weights_of(make(9.0, encoder_layers=1, decoder_layers=1))
     plain = begun(weights, beams, beams, steps, 9, least=2)

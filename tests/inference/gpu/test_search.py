@@ -65,9 +65,16 @@ def test_some_sentences_end_early_and_others_where_they_must(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("early", [True, False])
-@pytest.mark.parametrize("alpha", [0.0, 0.6, 2.0])
-@pytest.mark.parametrize(("beam", "best"), [(2, 1), (4, 3), (7, 7)])
+@pytest.mark.parametrize(
+    ("beam", "best", "alpha", "early"),
+    [
+        *[(2, 1, 0.6, True), (4, 3, 0.0, False), (4, 3, 2.0, True), (7, 7, 0.6, False)],
+        *(
+            pytest.param(*one, marks=pytest.mark.thorough)
+            for one in [(2, 1, 2.0, False), (4, 3, 0.6, True), (7, 7, 0.0, True)]
+        ),
+    ],
+)
 def test_the_best_are_the_same_and_in_the_same_order(
     beam: int, best: int, alpha: float, early: bool, make: Make, sources: Sources
 ) -> None:
@@ -202,8 +209,13 @@ def test_a_search_leaves_nothing_behind_for_the_next(make: Make, sources: Source
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("little", [0, 1 << 20])
-@pytest.mark.parametrize("slots", [2, 16])
+@pytest.mark.parametrize(
+    ("slots", "little"),
+    [
+        *[(2, 0), (16, 1 << 20)],
+        *(pytest.param(*one, marks=pytest.mark.thorough) for one in [(2, 1 << 20), (16, 0)]),
+    ],
+)
 def test_nothing_is_read_before_it_has_arrived(
     slots: int, little: int, make: Make, sources: Sources, monkeypatch: pytest.MonkeyPatch
 ) -> None:

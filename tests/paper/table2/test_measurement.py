@@ -322,8 +322,9 @@ def test_the_first_steps_are_not_timed(
 
 @pytest.mark.slow
 def test_a_model_is_timed_by_its_own_steps_and_the_threads_are_given_back(
-    tiny: Config, prepared: Prepared
+    tiny: Config, prepared: Prepared, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(measurement, "_WANTED_SECONDS", 0.2)
     config = tiny.overridden([f"tokenizer.vocabulary={len(prepared.tokenizer)}"])
     threads = torch.get_num_threads()
     small = measure_speed(config.overridden(["training.threads=2"]), prepared)

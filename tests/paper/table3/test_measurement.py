@@ -325,7 +325,7 @@ def phrasebook(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
     return prepare(open_parallel_corpus(files), directory / "data", TINY_BASE, workers=0)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough  # below the base is trained, if not its variant; test_sweep.py trains two
 def test_the_tiny_base_trains_on_the_phrasebook(phrasebook: Prepared, tmp_path: Path) -> None:
     """For real, though not long."""
     base = TINY_BASE.overridden(["training.threads=1", "training.validate_sentences=3"])

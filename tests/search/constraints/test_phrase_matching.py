@@ -6,13 +6,15 @@ import random
 from functools import cache
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dragoman.config import TokenizerConfig
 from dragoman.search.constraints.phrase_matching import FOUND, START, PhraseMatcher, PieceSpelling
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.word_boundaries import contains_phrase
+
+from ...conftest import more_examples
 
 
 @cache
@@ -63,7 +65,7 @@ def spelled(draw: st.DrawFn) -> tuple[str, list[int]]:
 
 
 @pytest.mark.slow
-@settings(max_examples=600, deadline=None)
+@more_examples(6)
 @given(spelled(), st.booleans())
 @example(("a b a", tokenizer().encode("a b a b a")), True)
 def test_the_automaton_finds_what_is_in_the_text(
@@ -78,7 +80,7 @@ def test_the_automaton_finds_what_is_in_the_text(
 
 
 @pytest.mark.slow
-@settings(max_examples=300, deadline=None)
+@more_examples(3)
 @given(spelled(), st.lists(PIECES, max_size=4))
 def test_what_was_found_stays_found(case: tuple[str, list[int]], more: list[int]) -> None:
     phrase, ids = case
@@ -89,7 +91,7 @@ def test_what_was_found_stays_found(case: tuple[str, list[int]], more: list[int]
 
 
 @pytest.mark.slow
-@settings(max_examples=200, deadline=None)
+@more_examples(2)
 @given(spelled(), st.booleans(), st.booleans())
 def test_with_as_many_pieces_as_are_needed_the_phrase_can_be_made_to_occur(
     case: tuple[str, list[int]], whole_words: bool, separate: bool

@@ -19,6 +19,7 @@ from dragoman.search.constraints.phrase_matching import PhraseMatcher, PieceSpel
 from dragoman.search.constraints.phrases import PhraseRequirements
 from dragoman.text.word_boundaries import contains_phrase
 
+from ...conftest import more_examples
 from ..toy_model import FIRST, Toy, exhaustive, only, sources
 
 TEXTS = ["a", " a", "b", " ", ".", "ab"]
@@ -79,7 +80,7 @@ def test_what_contradicts_itself_is_found_impossible() -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=120, deadline=None)
+@more_examples(1.2)
 @given(
     seed=st.integers(0, 1000),
     must=st.lists(
