@@ -243,7 +243,10 @@ class TranslationPipeline:
         options, engine = settings.search, self._engine
         if settings.sampling is not None and any(one.must for one in segments):
             raise ConfigError("what a translation must contain needs search; leave out sampling")
-        if settings.sampling is not None or (engine is not None and not engine.supports(options)):
+        sampling = settings.sampling
+        if engine is not None and not (
+            engine.supports(options) if sampling is None else engine.supports_sampling(sampling)
+        ):
             engine = None
 
         def search_required(
@@ -252,10 +255,12 @@ class TranslationPipeline:
             requirements: Sequence[OutputRequirements],
         ) -> list[list[Hypothesis]]:
             several = None
-            if engine is not None:
+            if engine is not None and sampling is not None:
+                several = engine.sample(some, sampling, requirements)
+            elif engine is not None:
                 several = engine.search_constrained(some, options, requirements)
             if several is None:
-                return self._torch_engine().search(some, settings.sampling or options, requirements)
+                return self._torch_engine().search(some, sampling or options, requirements)
             return several
 
         found: list[list[Hypothesis]] = [[] for _ in segments]
@@ -264,8 +269,8 @@ class TranslationPipeline:
             some = [ids[i] for i in free]
             several = (
                 engine.search(some, options)
-                if engine is not None
-                else self._torch_engine().search(some, settings.sampling or options)
+                if engine is not None and sampling is None
+                else search_required(some, options, [OutputRequirements()] * len(some))
             )
             for i, hypotheses in zip(free, several, strict=True):
                 found[i] = hypotheses
