@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from dragoman.config import Config
 from dragoman.errors import ConfigError
 from dragoman.inference.alignment import word_alignment
+from dragoman.inference.candidates import choose_candidates, without_choice
 from dragoman.inference.engine import Engine
 from dragoman.inference.fault_detection import DivideSource, Repair, repair
 from dragoman.inference.join_translations import Between, Parts, join_translations
@@ -57,7 +58,7 @@ class TranslationPipeline:
         segments = self._split(requests, settings)
         if any(one.must for one in segments) and settings.sampling is None:
             segments = self.requirements.assign_phrases(
-                segments, lambda some: self._translate_segments(some, settings)
+                segments, lambda some: self._translate_segments(some, without_choice(settings))
             )
         parts: list[list[Between | Translation]] = [[] for _ in requests]
         for segment, found in zip(
@@ -137,7 +138,7 @@ class TranslationPipeline:
     ) -> list[list[Translation]]:
         """Return the translations of every segment, best first."""
         ids = self._tokenizer.encode_batch([one.text for one in segments]) if segments else []
-        found = self._search(segments, ids, settings)
+        found = self._find(segments, ids, settings)
         repairs = self._repair(segments, ids, found, settings)
         for i, one in repairs.items():
             others = [other for other in found[i] if other.ids and other not in one.found]
@@ -174,6 +175,7 @@ class TranslationPipeline:
 
         What must be said is said as it was asked for; such segments are left alone.
         """
+        settings = without_choice(settings)
         if not settings.checked or settings.sampling is not None:
             return {}
         checked = [i for i, one in enumerate(segments) if not one.constrained]
@@ -235,6 +237,20 @@ class TranslationPipeline:
             return {}
         aligned = self._torch_engine().align([ids[i] for i in asked], [found[i] for i in asked])
         return {(asked[i], rank): pairs for (i, rank), pairs in aligned.items()}
+
+    def _find(
+        self, segments: Sequence[Segment], ids: Sequence[Sequence[int]], settings: DecodingSettings
+    ) -> list[list[Hypothesis]]:
+        """Return the best hypotheses of segments: what search finds, or what is chosen of it."""
+        if settings.choice is None:
+            return self._search(segments, ids, settings)
+        wide = settings
+        if settings.sampling is None:
+            search = replace(settings.search, n_best=settings.candidates)
+            wide = replace(settings, search=search)
+        found = self._search(segments, ids, wide)
+        texts = [one.text for one in segments]
+        return choose_candidates(settings, texts, found, self._tokenizer.decode)
 
     def _search(
         self, segments: Sequence[Segment], ids: Sequence[Sequence[int]], settings: DecodingSettings

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Protocol
 
 from dragoman.search import SamplingOptions, SearchOptions
 
@@ -162,6 +162,26 @@ TranslateFunction = Callable[[Sequence[Request]], list[Translation]]
 """Such a function translates some requests, with alignments."""
 
 
+class Candidate(NamedTuple):
+    """Hold a translation that may be chosen, and what the model says of it."""
+
+    text: str
+    pieces: int
+    score: float
+    """This is the log-probability / length penalty."""
+    log_prob: float
+
+
+class CandidateChoice(Protocol):
+    """Put the candidates of each source in order."""
+
+    def rank(
+        self, sources: Sequence[str], candidates: Sequence[Sequence[Candidate]]
+    ) -> list[list[int]]:
+        """Return the numbers of each source's candidates, best first; equal texts count as one."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class DecodingSettings:
     """Say how to search, and what to do with what is found."""
@@ -172,6 +192,10 @@ class DecodingSettings:
     """All translations have word alignments, read off the attention."""
     checked: bool = False
     """Faults are looked for, and searched again."""
+    choice: CandidateChoice | None = None
+    """This chooses among what is found; without it the likeliest is taken, or what is drawn."""
+    candidates: int = 0
+    """It has so many to choose from."""
 
 
 @dataclass(frozen=True, slots=True)
