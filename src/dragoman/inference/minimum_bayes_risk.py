@@ -23,6 +23,9 @@ from dragoman.text.chrf import pairwise_chrf
 
 UTILITIES: Final = ("chrf", "bleu")
 """Candidates can be compared by these."""
+FLATTENING: Final = 3.0
+"""Of candidates that were searched for, log-probabilities are divided by this to weigh them: the
+likeliest alone would outvote the others, and docs/log.md has what other numbers gave."""
 DIGITS: Final = 9
 """Expected utilities that differ less are equal, and the candidate that was found first wins."""
 
@@ -66,11 +69,11 @@ class MinimumBayesRisk:
         return [firsts[place] for place in order]
 
     def _weigh(self, candidates: Sequence[Candidate]) -> NDArray[np.float64]:
-        """Return how much each candidate counts as a reference: its probability among them."""
+        """Return how much each candidate counts as a reference, from its probability if known."""
         if self.drawn:
             return np.full(len(candidates), 1 / len(candidates))
         log_probs = np.array([one.log_prob for one in candidates])
-        weights = np.exp(log_probs - log_probs.max())
+        weights = np.exp((log_probs - log_probs.max()) / FLATTENING)
         return np.asarray(weights / weights.sum())
 
     def _compare(self, texts: Sequence[str]) -> NDArray[np.float64]:

@@ -20,7 +20,7 @@ from dragoman.text.languages import same_language
 if TYPE_CHECKING:
     from dragoman.inference.translator import Translator
 
-DEFAULT_WEIGHT: Final = 0.5
+DEFAULT_WEIGHT: Final = 0.25
 """The reverse model's score counts so much where nothing else is asked for."""
 
 
