@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +18,11 @@ from dragoman.inference.minimum_bayes_risk import FLATTENING, MinimumBayesRisk
 from dragoman.inference.translation_types import Candidate
 from dragoman.model_directory import load_model
 from dragoman.models.weights import get_weights
-from dragoman.search import SamplingOptions
+from dragoman.search import Hypothesis, SamplingOptions
+from dragoman.search.constraints.requirements import OutputRequirements
 
 from ..conftest import Result
-from ..fake_engines import make_translator
+from ..fake_engines import FakeEngine, make_translator
 from ..kernel import needs_kernel
 
 TEXT = "the old dog sees a cat\n\nred cat"
@@ -170,6 +171,35 @@ def test_it_composes_with_a_glossary_and_protection() -> None:
 def test_what_is_chosen_is_checked_for_faults(behaviour: str) -> None:
     found = make_translator(behaviour).translate("The old house.", mbr="chrf")
     assert found.issues
+
+
+def test_what_is_chosen_of_samples_is_searched_for_again_if_it_has_a_fault() -> None:
+    translator = make_translator("silent")
+    engine = SamplingEngine("silent", translator.tokenizer)
+    found = Translator(*translator._loaded, engine=engine).translate(
+        "The old house.", mbr="chrf", sampling=SamplingOptions(samples=4)
+    )
+    assert (engine.drawn, [one.kind for one in found.issues]) == (1, ["empty"])
+    assert engine.searched
+
+
+class SamplingEngine(FakeEngine):
+    """Draws what it finds, every time."""
+
+    drawn = 0
+
+    def supports_sampling(self, options: SamplingOptions) -> bool:
+        return True
+
+    def sample(
+        self,
+        sentences: Sequence[Sequence[int]],
+        options: SamplingOptions,
+        requirements: Sequence[OutputRequirements],
+    ) -> list[list[Hypothesis]]:
+        self.drawn += len(sentences)
+        found = [self._find(list(ids), 20) for ids in sentences]
+        return [[Hypothesis(ids, -1.0, -1.0, [-1.0])] * options.samples for ids in found]
 
 
 @needs_kernel
