@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 MAX_CANDIDATES: Final = 256
 """There may be so many candidates: the work of minimum Bayes risk grows with their square."""
-DEFAULT_CANDIDATES: Final = 16
-"""A beam has so many hypotheses to choose from where nothing else is asked for."""
 
 
 def add_choice(
@@ -72,13 +70,6 @@ def add_choice(
         choice = NoisyChannel(rerank, weight, length_reward or 0.0)
         choice.check_languages(*languages)
     return replace(settings, sampling=sampling, candidates=count, choice=choice)
-
-
-def without_choice(settings: DecodingSettings) -> DecodingSettings:
-    """Return settings that take the likeliest translation, and draw none."""
-    if settings.choice is None:
-        return settings
-    return replace(settings, sampling=None, candidates=0, choice=None)
 
 
 def choose_candidates(

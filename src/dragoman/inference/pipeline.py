@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from dragoman.config import Config
 from dragoman.errors import ConfigError
 from dragoman.inference.alignment import word_alignment
-from dragoman.inference.candidates import choose_candidates, without_choice
 from dragoman.inference.engine import Engine
 from dragoman.inference.fault_detection import DivideSource, Repair, repair
 from dragoman.inference.join_translations import Between, Parts, join_translations
@@ -58,7 +57,7 @@ class TranslationPipeline:
         segments = self._split(requests, settings)
         if any(one.must for one in segments) and settings.sampling is None:
             segments = self.requirements.assign_phrases(
-                segments, lambda some: self._translate_segments(some, without_choice(settings))
+                segments, lambda some: self._translate_segments(some, settings.without_choice())
             )
         parts: list[list[Between | Translation]] = [[] for _ in requests]
         for segment, found in zip(
@@ -175,7 +174,7 @@ class TranslationPipeline:
 
         What must be said is said as it was asked for; such segments are left alone.
         """
-        settings = without_choice(settings)
+        settings = settings.without_choice()
         if not settings.checked or settings.sampling is not None:
             return {}
         checked = [i for i, one in enumerate(segments) if not one.constrained]
@@ -244,6 +243,8 @@ class TranslationPipeline:
         """Return the best hypotheses of segments: what search finds, or what is chosen of it."""
         if settings.choice is None:
             return self._search(segments, ids, settings)
+        from dragoman.inference.candidates import choose_candidates  # plain translations need none
+
         wide = settings
         if settings.sampling is None:
             search = replace(settings.search, n_best=settings.candidates)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, Protocol
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal, NamedTuple, Protocol
 
 from dragoman.search import SamplingOptions, SearchOptions
+
+DEFAULT_CANDIDATES: Final = 16
+"""A beam has so many hypotheses to choose from where nothing else is asked for."""
 
 IssueKind = Literal["empty", "damaged", "looping", "length", "sentences", "item", "language", "cut"]
 """What can be wrong with a translation: nothing was said; a character is broken; something was said
@@ -196,6 +199,12 @@ class DecodingSettings:
     """This chooses among what is found; without it the likeliest is taken, or what is drawn."""
     candidates: int = 0
     """It has so many to choose from."""
+
+    def without_choice(self) -> DecodingSettings:
+        """Return settings that take the likeliest, of a search, where these choose; or these."""
+        if self.choice is None:
+            return self
+        return replace(self, sampling=None, candidates=0, choice=None)
 
 
 @dataclass(frozen=True, slots=True)

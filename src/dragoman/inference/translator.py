@@ -12,7 +12,6 @@ import numpy as np
 
 from dragoman.errors import ConfigError, ModelError
 from dragoman.inference.alternatives import Flags, find_alternatives
-from dragoman.inference.candidates import DEFAULT_CANDIDATES, add_choice
 from dragoman.inference.confidence import Calibration
 from dragoman.inference.engine import Engine, NextPieces
 from dragoman.inference.letter_case import translate_cased
@@ -29,6 +28,7 @@ from dragoman.inference.protection import ProtectedTranslator
 from dragoman.inference.scoring import score_pairs
 from dragoman.inference.text_layout import TextLayout
 from dragoman.inference.translation_types import (
+    DEFAULT_CANDIDATES,
     Alternative,
     DecodingSettings,
     Request,
@@ -161,9 +161,11 @@ class Translator(Predictor):
         if rerank is not None:
             self.require_one_model("reranking")
         settings = DecodingSettings(options, sampling, align=align, checked=not raw)
-        settings = add_choice(
-            settings, self._languages, mbr, rerank, candidates, rerank_weight, length_reward
-        )
+        rule = (mbr, rerank, candidates, rerank_weight, length_reward)
+        if any(one is not None for one in rule):
+            from dragoman.inference.candidates import add_choice  # plain translations need none
+
+            settings = add_choice(settings, self._languages, *rule)
         if raw:
             requests = _make_requests(texts, prefix, must, must_not)
             found = self._translate_unchecked(requests, settings)

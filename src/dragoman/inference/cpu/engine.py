@@ -19,7 +19,6 @@ from dragoman.inference.cpu.constrained_search import ConstrainedSearch, Require
 from dragoman.inference.cpu.forced_decoding import force_decode
 from dragoman.inference.cpu.kernel_library import bind_model, why_no_kernel
 from dragoman.inference.cpu.next_pieces import predict_next
-from dragoman.inference.cpu.sampling import SamplingSearch, can_sample
 from dragoman.inference.cpu.search import (
     AllowedPieces,
     BatchSearch,
@@ -50,6 +49,8 @@ if TYPE_CHECKING:
 
 WORKER_ROWS: Final = 96
 """A worker extends so many hypotheses at a time."""
+MAX_PIECES: Final = 64
+"""Samples are drawn from so many of the likeliest pieces at most: the kernel finds no others."""
 FIRST_POSITIONS: Final = 256
 """Sinusoids are computed for so many positions at first."""
 
@@ -126,7 +127,8 @@ class CpuEngine(Engine):
 
     def supports_sampling(self, options: SamplingOptions) -> bool:
         """Return whether few enough samples are drawn, from few enough of the likeliest pieces."""
-        return can_sample(options) and options.samples <= self.max_beam
+        most = options.most_pieces
+        return most is not None and most <= MAX_PIECES and options.samples <= self.max_beam
 
     def sample(
         self,
@@ -223,6 +225,8 @@ class CpuEngine(Engine):
         outputs, beam = self._model.projection.outputs, count_hypotheses(options)
         settings: dict[str, Any] = {"slots": slots, "longest": longest, "helpers": helpers}
         if isinstance(options, SamplingOptions):
+            from dragoman.inference.cpu.sampling import SamplingSearch  # searches need none
+
             free = AllowedPieces(beam, outputs)
             settings["projection"] = self.projection
             return SamplingSearch(self._model, options, free, **settings)

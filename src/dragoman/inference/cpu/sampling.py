@@ -10,7 +10,7 @@ drawn, by `top_k` or `epsilon`. The rules, and the random numbers, are those of
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,14 +33,6 @@ from dragoman.search.options import (
 )
 from dragoman.search.random_numbers import random_numbers
 from dragoman.text.special_tokens import EOS
-
-MAX_PIECES: Final = 64
-"""The kernel finds so many of the likeliest pieces without much more work."""
-
-
-def can_sample(options: SamplingOptions) -> bool:
-    """Return whether so few pieces are drawn from that the kernel can find them."""
-    return options.most_pieces is not None and options.most_pieces <= MAX_PIECES
 
 
 def draw(
