@@ -34,6 +34,11 @@ def _frequencies(probs: list[float], options: SamplingOptions, draws: int = 20_0
         ({"top_p": 0.01}, [0, 1, 0, 0]),
         # Of the two likeliest, 4 / 7 already suffices.
         ({"top_k": 2, "top_p": 0.5}, [0, 1, 0, 0]),
+        ({"epsilon": 0.15}, [0, 4 / 9, 2 / 9, 3 / 9]),
+        ({"epsilon": 0.9}, [0, 1, 0, 0]),
+        # The probability is that before the temperature.
+        ({"epsilon": 0.25, "temperature": 0.5}, [0, 16 / 25, 0, 9 / 25]),
+        ({"epsilon": 0.05, "top_k": 3}, [0, 4 / 9, 2 / 9, 3 / 9]),
     ],
 )
 def test_pieces_are_drawn_with_the_probabilities_worked_by_hand(

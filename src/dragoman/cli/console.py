@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from dragoman.inference import Translator
     from dragoman.inference.model_chains import ModelChain
     from dragoman.inference.parser import Parser
+    from dragoman.search import SamplingOptions
 
 
 def read_config(
@@ -74,6 +75,16 @@ def load_translator(
     translator = load(path, *others, device=device, precision=precision, draft=draft)
     translator.warn = print_message
     return translator
+
+
+def sampling_options(
+    translator: Translator, *, max_extra: int | None = None, **options: Any
+) -> SamplingOptions:
+    """Return how to sample with a translator, whose config says how long an output may be."""
+    from dragoman.search import SamplingOptions
+
+    extra = translator.config.search.max_extra if max_extra is None else max_extra
+    return SamplingOptions(max_extra=extra, **options)
 
 
 def load_chain(chain: ModelChain, *, device: str, precision: Any = "auto") -> Translator:

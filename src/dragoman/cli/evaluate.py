@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -16,8 +16,22 @@ from dragoman.cli.console import (
     print_result,
     read_aligned_lines,
     read_lines,
+    sampling_options,
 )
-from dragoman.cli.options import Beam, Device, Json, LengthPenalty, Model, With
+from dragoman.cli.options import (
+    Beam,
+    Candidates,
+    Device,
+    Epsilon,
+    Json,
+    LengthPenalty,
+    LengthReward,
+    Mbr,
+    Model,
+    Rerank,
+    RerankWeight,
+    With,
+)
 from dragoman.errors import ConfigError
 
 
@@ -41,6 +55,16 @@ def evaluate(
     out: Annotated[Path | None, typer.Option(help="Write the translations here.")] = None,
     beam: Beam = None,
     length_penalty: LengthPenalty = None,
+    mbr: Mbr = None,
+    rerank: Rerank = None,
+    candidates: Candidates = None,
+    rerank_weight: RerankWeight = None,
+    length_reward: LengthReward = None,
+    sample: Annotated[
+        int, typer.Option(help="With --mbr or --rerank: draw so many candidates.")
+    ] = 0,
+    epsilon: Epsilon = 0.0,
+    seed: Annotated[int, typer.Option(help="With --sample: the random seed.")] = 1,
     lowercase: Annotated[bool, typer.Option("--lowercase", help="Ignore case.")] = False,
     tokenize: Annotated[str | None, typer.Option(help="A tokeniser of sacreBLEU.")] = None,
     task: Annotated[
@@ -68,7 +92,15 @@ def evaluate(
         raise ConfigError("--with adds models to an ensemble; name the first model, too")
     models = [model, *(with_ or ())] if model is not None else []
     if task == "parsing":
-        given = {"source": source, "against": against, "tokenize": tokenize, "lowercase": lowercase}
+        given = {
+            "source": source,
+            "against": against,
+            "tokenize": tokenize,
+            "lowercase": lowercase,
+            "mbr": mbr,
+            "rerank": rerank,
+            "sample": sample,
+        }
         for name, value in given.items():
             if value:
                 raise ConfigError(f"--{name} does not apply to trees; leave it out")
@@ -90,20 +122,33 @@ def evaluate(
         raise ConfigError("--evalb applies to trees; add --task parsing")
     if source is None and (model is not None or (against is not None and is_system(against))):
         raise ConfigError("--source is missing: name the file to translate")
+    if sample and mbr is None and rerank is None:
+        raise ConfigError("--sample draws candidates; add --mbr or --rerank to choose among them")
     from dragoman.evaluation.evaluate import evaluate as measure
     from dragoman.system.atomic_files import atomic_write
 
+    translator = load_translator(*models, device=device) if models else None
+    options: dict[str, Any] = {"beam": beam, "length_penalty": length_penalty}
+    choice = {
+        "mbr": mbr,
+        "rerank": None if rerank is None else load_translator(Path(rerank), device=device),
+        "candidates": candidates,
+        "rerank_weight": rerank_weight,
+        "length_reward": length_reward,
+    }
+    options |= {name: value for name, value in choice.items() if value is not None}
+    if sample and translator is not None:
+        options["sampling"] = sampling_options(
+            translator, samples=sample, epsilon=epsilon, seed=seed
+        )
     found = measure(
-        load_translator(*models, device=device)
-        if models
-        else list(read_lines([hypotheses or Path("-")])),
+        translator or list(read_lines([hypotheses or Path("-")])),
         list(read_lines([reference])),
         list(read_lines([source])) if source is not None else [],
         baseline=load_system(against, device),
         lowercase=lowercase,
         tokenize=tokenize,
-        beam=beam,
-        length_penalty=length_penalty,
+        **options,
     )
     if out is not None:
         atomic_write(out, "".join(f"{line}\n" for line in found.hypotheses))

@@ -27,12 +27,37 @@ Beam = Annotated[int | None, typer.Option(help="Hypotheses kept; 1 is greedy.")]
 Device = Annotated[str, typer.Option(help="cpu, cuda, or auto: the GPU if there is one.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 LengthPenalty = Annotated[float | None, typer.Option(help="α of GNMT's length penalty.")]
+Candidates = Annotated[
+    int | None,
+    typer.Option(help="With --mbr or --rerank: how many translations to choose from; default: 16."),
+]
+Epsilon = Annotated[
+    float, typer.Option(help="With --sample: never draw pieces less probable than this.")
+]
+LengthReward = Annotated[
+    float | None, typer.Option(help="With --rerank: what each piece adds to the score; default: 0.")
+]
+Mbr = Annotated[
+    str | None,
+    typer.Option(
+        metavar="chrf|bleu", help="Choose what agrees most with the other candidates, by this."
+    ),
+]
 Model = Annotated[Path, typer.Argument(help="A model or run directory, or a name.")]
 Precision = Annotated[
     str,
     typer.Option(help="auto (int8 on a CPU, bf16 on a GPU, if the model allows), float32 or int8."),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print only warnings and results.")]
+Rerank = Annotated[
+    str | None,
+    typer.Option(
+        metavar="MODEL", help="Choose also by how probable the source is to a model back from it."
+    ),
+]
+RerankWeight = Annotated[
+    float | None, typer.Option(help="With --rerank: how much that counts; default: 0.25.")
+]
 Set = Annotated[
     list[str] | None,
     typer.Option(

@@ -11,15 +11,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dragoman.cli.console import load_chain, load_translator, print_message
+from dragoman.cli.console import load_chain, load_translator, print_message, sampling_options
 from dragoman.cli.findings import Findings
 from dragoman.cli.inputs import path_exists, sort_inputs
 from dragoman.cli.options import (
     Beam,
+    Candidates,
     Device,
+    Epsilon,
     Json,
     LengthPenalty,
+    LengthReward,
+    Mbr,
     Precision,
+    Rerank,
+    RerankWeight,
     Shortlist,
     Window,
     With,
@@ -41,7 +47,6 @@ if TYPE_CHECKING:
     from dragoman.inference import Translator
     from dragoman.inference.model_chains import ModelChain
     from dragoman.inference.translation_memory import TranslationMemory
-    from dragoman.search import SamplingOptions
 
 
 def translate(
@@ -169,7 +174,13 @@ def translate(
         float,
         typer.Option(help="With --sample: draw from the likeliest pieces of this total."),
     ] = 1.0,
+    epsilon: Epsilon = 0.0,
     seed: Annotated[int, typer.Option(help="With --sample: the random seed.")] = 1,
+    mbr: Mbr = None,
+    rerank: Rerank = None,
+    candidates: Candidates = None,
+    rerank_weight: RerankWeight = None,
+    length_reward: LengthReward = None,
     align: Annotated[
         bool, typer.Option("--align", help="Add word alignments to what --json prints.")
     ] = False,
@@ -226,13 +237,18 @@ def translate(
         "lines": lines,
         "protect": protect,
         "raw": raw,
+        "mbr": mbr,
+        "candidates": candidates,
+        "rerank_weight": rerank_weight,
+        "length_reward": length_reward,
         "align": align or alignments is not None,
     }
     if glossary is not None:
         from dragoman.inference import Glossary
 
         options["glossary"] = Glossary.read(glossary)
-    by_line = raw or as_json or n_best > 1 or bool(sample) or alignments is not None
+    by_line = raw or as_json or n_best > 1 or alignments is not None
+    by_line |= sample > 0 and mbr is None and rerank is None
     if interactive and (
         inputs or (model and (to or from_)) or engine or sample or alignments or as_json or out
     ):
@@ -253,6 +269,7 @@ def translate(
             {
                 "--n-best": n_best > 1,
                 "--sample": sample > 0,
+                "--rerank": rerank is not None,
                 "--align": align,
                 "--alignments": alignments is not None,
                 "--precision": precision != "auto",
@@ -290,18 +307,21 @@ def translate(
         raise ModelError(
             f"{path}: has no attention to its source, so no alignments; leave out {option}"
         )
+    if rerank is not None:
+        options["rerank"] = load_translator(Path(rerank), device=device, precision=precision)
     if interactive:
         from dragoman.cli.interactive import run_prompt
 
         run_prompt(translator, options)
         return
     if sample:
-        options["sampling"] = _sampling(
+        options["sampling"] = sampling_options(
             translator,
             samples=sample,
             temperature=temperature,
             top_k=top_k,
             top_p=top_p,
+            epsilon=epsilon,
             seed=seed,
             max_extra=max_extra,
             min_length=min_length or 0,
@@ -389,13 +409,6 @@ def _refuse_with_engine(given: dict[str, bool]) -> None:
         raise ConfigError(
             f"--engine writes a line for a line and chooses how to compute; leave out {refused[0]}"
         )
-
-
-def _sampling(translator: Translator, *, max_extra: int | None, **options: Any) -> SamplingOptions:
-    from dragoman.search import SamplingOptions
-
-    extra = translator.config.search.max_extra if max_extra is None else max_extra
-    return SamplingOptions(max_extra=extra, **options)
 
 
 @contextmanager

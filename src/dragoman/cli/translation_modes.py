@@ -217,7 +217,8 @@ def _join_blocks(lines: Iterable[str], least: int) -> Iterator[str]:
 def translate_by_line(job: Job, *, as_json: bool, alignments: Path | None) -> None:
     """Translate each line by itself, and print its translations with what belongs to them."""
     lines = job.texts or read_lines(job.files or [Path("-")])
-    several = job.options["n_best"] > 1 or "sampling" in job.options
+    chosen = not (job.options["mbr"] is None and "rerank" not in job.options)
+    several = job.options["n_best"] > 1 or ("sampling" in job.options and not chosen)
     with (
         job.progress() as progress,
         open_output(job.out, job.files) as output,

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.search.constraints.requirements import OutputRequirements
-from dragoman.search.options import Hypothesis, SearchOptions
+from dragoman.search.options import Hypothesis, SamplingOptions, SearchOptions
 
 if TYPE_CHECKING:
     from dragoman.trees.grammar import SentencesToParse
@@ -90,6 +90,22 @@ class Engine(Protocol):
 
         There is one with score −∞ where none is possible. None means that this engine cannot
         search so, and PyTorch has to.
+        """
+        return None
+
+    def supports_sampling(self, options: SamplingOptions) -> bool:
+        """Return whether the engine can draw such samples, and PyTorch need not."""
+        return False
+
+    def sample(
+        self,
+        sentences: Sequence[Sequence[int]],
+        options: SamplingOptions,
+        requirements: Sequence[OutputRequirements],
+    ) -> list[list[Hypothesis]] | None:
+        """Return samples of each sentence, which it supports, that are what is required of it.
+
+        None means that this engine cannot sample what is so required, and PyTorch has to.
         """
         return None
 

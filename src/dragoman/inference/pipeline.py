@@ -57,7 +57,7 @@ class TranslationPipeline:
         segments = self._split(requests, settings)
         if any(one.must for one in segments) and settings.sampling is None:
             segments = self.requirements.assign_phrases(
-                segments, lambda some: self._translate_segments(some, settings)
+                segments, lambda some: self._translate_segments(some, settings.without_choice())
             )
         parts: list[list[Between | Translation]] = [[] for _ in requests]
         for segment, found in zip(
@@ -137,7 +137,7 @@ class TranslationPipeline:
     ) -> list[list[Translation]]:
         """Return the translations of every segment, best first."""
         ids = self._tokenizer.encode_batch([one.text for one in segments]) if segments else []
-        found = self._search(segments, ids, settings)
+        found = self._find(segments, ids, settings)
         repairs = self._repair(segments, ids, found, settings)
         for i, one in repairs.items():
             others = [other for other in found[i] if other.ids and other not in one.found]
@@ -174,6 +174,7 @@ class TranslationPipeline:
 
         What must be said is said as it was asked for; such segments are left alone.
         """
+        settings = settings.without_choice()
         if not settings.checked or settings.sampling is not None:
             return {}
         checked = [i for i, one in enumerate(segments) if not one.constrained]
@@ -236,6 +237,22 @@ class TranslationPipeline:
         aligned = self._torch_engine().align([ids[i] for i in asked], [found[i] for i in asked])
         return {(asked[i], rank): pairs for (i, rank), pairs in aligned.items()}
 
+    def _find(
+        self, segments: Sequence[Segment], ids: Sequence[Sequence[int]], settings: DecodingSettings
+    ) -> list[list[Hypothesis]]:
+        """Return the best hypotheses of segments: what search finds, or what is chosen of it."""
+        if settings.choice is None:
+            return self._search(segments, ids, settings)
+        from dragoman.inference.candidates import choose_candidates  # plain translations need none
+
+        wide = settings
+        if settings.sampling is None:
+            search = replace(settings.search, n_best=settings.candidates)
+            wide = replace(settings, search=search)
+        found = self._search(segments, ids, wide)
+        texts = [one.text for one in segments]
+        return choose_candidates(settings, texts, found, self._tokenizer.decode)
+
     def _search(
         self, segments: Sequence[Segment], ids: Sequence[Sequence[int]], settings: DecodingSettings
     ) -> list[list[Hypothesis]]:
@@ -243,7 +260,10 @@ class TranslationPipeline:
         options, engine = settings.search, self._engine
         if settings.sampling is not None and any(one.must for one in segments):
             raise ConfigError("what a translation must contain needs search; leave out sampling")
-        if settings.sampling is not None or (engine is not None and not engine.supports(options)):
+        sampling = settings.sampling
+        if engine is not None and not (
+            engine.supports(options) if sampling is None else engine.supports_sampling(sampling)
+        ):
             engine = None
 
         def search_required(
@@ -252,10 +272,12 @@ class TranslationPipeline:
             requirements: Sequence[OutputRequirements],
         ) -> list[list[Hypothesis]]:
             several = None
-            if engine is not None:
+            if engine is not None and sampling is not None:
+                several = engine.sample(some, sampling, requirements)
+            elif engine is not None:
                 several = engine.search_constrained(some, options, requirements)
             if several is None:
-                return self._torch_engine().search(some, settings.sampling or options, requirements)
+                return self._torch_engine().search(some, sampling or options, requirements)
             return several
 
         found: list[list[Hypothesis]] = [[] for _ in segments]
@@ -264,8 +286,8 @@ class TranslationPipeline:
             some = [ids[i] for i in free]
             several = (
                 engine.search(some, options)
-                if engine is not None
-                else self._torch_engine().search(some, settings.sampling or options)
+                if engine is not None and sampling is None
+                else search_required(some, options, [OutputRequirements()] * len(some))
             )
             for i, hypotheses in zip(free, several, strict=True):
                 found[i] = hypotheses

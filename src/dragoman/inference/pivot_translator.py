@@ -117,7 +117,8 @@ class PivotTranslator(Translator):
     def _settings_of_first(self, settings: DecodingSettings, align: bool) -> DecodingSettings:
         """Return how the first model searches: as its config says, with a beam as wide as asked."""
         asked = settings.search
-        beam = None if asked.groups > 1 or settings.sampling is not None else asked.beam
+        other = asked.groups > 1 or settings.sampling is not None or settings.choice is not None
+        beam = None if other else asked.beam
         least = 1 if settings.checked else None
         options = SearchOptions.from_config(self.first.config.search, beam=beam, min_length=least)
         return DecodingSettings(options, align=align, checked=settings.checked)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal, NamedTuple, Protocol
 
 from dragoman.search import SamplingOptions, SearchOptions
+
+DEFAULT_CANDIDATES: Final = 16
+"""A beam has so many hypotheses to choose from where nothing else is asked for."""
 
 IssueKind = Literal["empty", "damaged", "looping", "length", "sentences", "item", "language", "cut"]
 """What can be wrong with a translation: nothing was said; a character is broken; something was said
@@ -162,6 +165,26 @@ TranslateFunction = Callable[[Sequence[Request]], list[Translation]]
 """Such a function translates some requests, with alignments."""
 
 
+class Candidate(NamedTuple):
+    """Hold a translation that may be chosen, and what the model says of it."""
+
+    text: str
+    pieces: int
+    score: float
+    """This is the log-probability / length penalty."""
+    log_prob: float
+
+
+class CandidateChoice(Protocol):
+    """Put the candidates of each source in order."""
+
+    def rank(
+        self, sources: Sequence[str], candidates: Sequence[Sequence[Candidate]]
+    ) -> list[list[int]]:
+        """Return the numbers of each source's candidates, best first; equal texts count as one."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class DecodingSettings:
     """Say how to search, and what to do with what is found."""
@@ -172,6 +195,16 @@ class DecodingSettings:
     """All translations have word alignments, read off the attention."""
     checked: bool = False
     """Faults are looked for, and searched again."""
+    choice: CandidateChoice | None = None
+    """This chooses among what is found; without it the likeliest is taken, or what is drawn."""
+    candidates: int = 0
+    """It has so many to choose from."""
+
+    def without_choice(self) -> DecodingSettings:
+        """Return settings that take the likeliest, of a search, where these choose; or these."""
+        if self.choice is None:
+            return self
+        return replace(self, sampling=None, candidates=0, choice=None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,7 @@ from dragoman.inference.protection import ProtectedTranslator
 from dragoman.inference.scoring import score_pairs
 from dragoman.inference.text_layout import TextLayout
 from dragoman.inference.translation_types import (
+    DEFAULT_CANDIDATES,
     Alternative,
     DecodingSettings,
     Request,
@@ -109,6 +110,11 @@ class Translator(Predictor):
         protect: bool = True,
         raw: bool = False,
         sampling: SamplingOptions | None = None,
+        mbr: str | None = None,
+        rerank: Translator | None = None,
+        candidates: int | None = None,
+        rerank_weight: float | None = None,
+        length_reward: float | None = None,
         align: bool = False,
     ) -> Translation | list[Translation]:
         """Translate a text, or several; what is not given is as the model's config says.
@@ -123,11 +129,21 @@ class Translator(Predictor):
         `must_not` are phrases it contains, and does not, as whole words. With `diverse` the beam is
         so many groups that avoid each other. A `glossary` says how terms are translated, and a
         `memory` holds translations of whole sentences. With `sampling` translations are drawn
-        instead of searched for. With `align` each translation says which source word a word comes
+        instead of searched for.
+
+        With `mbr` all that a search finds, or the samples, are candidates, and the one with the
+        highest expected utility wins, chrf or bleu. With `rerank`, a translator of the other
+        direction, they are ranked by score + `rerank_weight` · log p(source | candidate) / length
+        penalty + `length_reward` · pieces. There are so many `candidates`, by default 16, or the
+        beam or the samples that are asked for; scores stay the model's own.
+
+        With `align` each translation says which source word a word comes
         from; without attention to the source there is nothing to align by.
         """
         texts = [text] if isinstance(text, str) else list(text)
-        wide = max(self.config.search.beam * max(1, diverse), n_best)
+        chosen = sampling is None and not (mbr is None and rerank is None)
+        usual = self.config.search.beam * max(1, diverse)
+        wide = max(n_best, candidates or DEFAULT_CANDIDATES if chosen else usual)
         options = SearchOptions.from_config(
             self.config.search,
             beam=beam if beam is not None else wide,
@@ -142,16 +158,22 @@ class Translator(Predictor):
         )
         if sampling is not None and (diverse > 1 or glossary is not None):
             raise ConfigError("diverse beams and a glossary need search; leave out sampling")
+        if rerank is not None:
+            self.require_one_model("reranking")
+        settings = DecodingSettings(options, sampling, align=align, checked=not raw)
+        rule = (mbr, rerank, candidates, rerank_weight, length_reward)
+        if any(one is not None for one in rule):
+            from dragoman.inference.candidates import add_choice  # plain translations need none
+
+            settings = add_choice(settings, self._languages, *rule)
         if raw:
             requests = _make_requests(texts, prefix, must, must_not)
-            settings = DecodingSettings(options, sampling, align=align)
             found = self._translate_unchecked(requests, settings)
             return found[0] if isinstance(text, str) else found
-        settings = DecodingSettings(
-            _at_least_one_piece(options),
-            None if sampling is None else _at_least_one_piece(sampling),
-            align=align,
-            checked=True,
+        settings = replace(
+            settings,
+            search=_at_least_one_piece(settings.search),
+            sampling=None if settings.sampling is None else _at_least_one_piece(settings.sampling),
         )
         layouts = [TextLayout(one, *self._languages, lines=lines) for one in texts]
         requests = _make_sentence_requests(layouts, _make_requests(texts, prefix, must, must_not))

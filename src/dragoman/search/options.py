@@ -63,7 +63,7 @@ def longest_output(source_length: int, limits: Limits, least: int = 0) -> int:
 
 def output_limits(
     sentences: Sequence[Sequence[int]],
-    options: SearchOptions,
+    options: Limits,
     to_parse: SentencesToParse | None = None,
 ) -> list[int]:
     """Return how many pieces the output of each sentence may have, at least enough for a tree."""
@@ -178,7 +178,7 @@ class SearchOptions(Limits):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SamplingOptions(Limits):
-    """Say how to sample: temperature first, then the `top_k` likeliest, of these the `top_p`."""
+    """Say how to sample: of the `top_k` likeliest, of these the `top_p`, none below `epsilon`."""
 
     samples: int = 1
     """So many samples of each sentence are drawn, independently."""
@@ -188,6 +188,9 @@ class SamplingOptions(Limits):
     """Draw only from this many likeliest pieces (0: all)."""
     top_p: float = 1.0
     """Draw only from the fewest likeliest pieces that have this probability together."""
+    epsilon: float = 0.0
+    """Draw only from pieces of at least this probability, before the temperature; and from the
+    likeliest in any case (Hewitt et al., 2022)."""
     seed: int = 1
     """The same seed and source give the same samples, whatever else is in the batch."""
 
@@ -202,4 +205,16 @@ class SamplingOptions(Limits):
         )
         _require(self.top_k >= 0, f"search.top_k = {self.top_k} is too small; 0 means all pieces")
         _require(0 < self.top_p <= 1, f"search.top_p = {self.top_p} must be above 0, and at most 1")
+        _require(
+            0 <= self.epsilon < 1,
+            f"search.epsilon = {self.epsilon} must be at least 0, and below 1; 0.02 is usual",
+        )
         _require(self.seed >= 0, f"search.seed = {self.seed} is too small; the minimum is 0")
+
+    @property
+    def most_pieces(self) -> int | None:
+        """Return how many of the likeliest pieces can be drawn at most; None means all can."""
+        bounds = [self.top_k] if self.top_k > 0 else []
+        if self.epsilon > 0:
+            bounds.append(int(1 / self.epsilon))
+        return min(bounds, default=None)

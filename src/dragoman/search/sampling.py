@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-import hashlib
+import math
 
 import torch
 from torch import Tensor
@@ -16,6 +16,8 @@ from dragoman.search.allowed_outputs import AllowedOutputs, Constraint
 from dragoman.search.beam import stable_topk
 from dragoman.search.greedy import extend_independently
 from dragoman.search.options import Hypothesis, SamplingOptions
+from dragoman.search.random_numbers import random_numbers
+from dragoman.text.special_tokens import EOS
 
 
 def sample(
@@ -43,16 +45,21 @@ def sample(
 def draw(totals_BKV: Tensor, uniform_BK: Tensor, options: SamplingOptions) -> Tensor:
     """Return where the cumulative probability first exceeds each uniform number of [0, 1): B K."""
     values_XC, index_XC = totals_BKV.flatten(0, 1), None
-    if options.top_k > 0:
-        values_XC, index_XC = stable_topk(values_XC, options.top_k)
+    # A total is the log-probability plus the same sum for all pieces.
+    sums_X1 = values_XC.double().logsumexp(1, keepdim=True) if options.epsilon > 0 else None
+    if options.most_pieces is not None:
+        values_XC, index_XC = stable_topk(values_XC, options.most_pieces)
     elif options.top_p < 1:
         values_XC, index_XC = values_XC.sort(dim=1, descending=True, stable=True)
-    # A total is the log-probability plus the same sum for all pieces, which softmax takes off.
     probs_XC = functional.softmax(values_XC.double() / options.temperature, dim=1).nan_to_num()
     mass_XC = probs_XC.cumsum(dim=1)
     if options.top_p < 1:
         probs_XC = probs_XC.masked_fill(mass_XC - probs_XC >= options.top_p, 0.0)
-        mass_XC = probs_XC.cumsum(dim=1)
+    if sums_X1 is not None:
+        rare_XC = values_XC - sums_X1 < math.log(options.epsilon)
+        rare_XC[:, 0] = False
+        probs_XC = probs_XC.masked_fill(rare_XC, 0.0)
+    mass_XC = probs_XC.cumsum(dim=1)
     goal_X1 = uniform_BK.flatten()[:, None] * mass_XC[:, -1:]
     place_X1 = torch.searchsorted(mass_XC, goal_X1, right=True).clamp(max=mass_XC.shape[1] - 1)
     pieces_X1 = place_X1 if index_XC is None else index_XC.gather(1, place_X1)
@@ -64,11 +71,10 @@ def _random_numbers(source: Rows, max_lengths: list[int], options: SamplingOptio
     rows = zip(source.ids_RL.tolist(), source.segments_RL.tolist(), max_lengths, strict=True)
     uniform = []
     for ids, segments, longest in rows:
-        key = repr((options.seed, ids[: sum(segments)])).encode()
-        generator = torch.Generator()
-        generator.manual_seed(int.from_bytes(hashlib.blake2b(key, digest_size=8).digest()))
-        size = (longest + 1, options.samples)
-        uniform.append(torch.rand(size, generator=generator, dtype=torch.float64))
+        sentence = ids[: sum(segments)]
+        if sentence[-1:] == [EOS]:
+            sentence.pop()
+        uniform.append(torch.from_numpy(random_numbers(sentence, longest, options)).T)
     if not uniform:
         return torch.zeros(0, options.samples, 1)
     return pad_sequence(uniform, batch_first=True).transpose(1, 2).to(source.ids_RL.device)

@@ -25,7 +25,18 @@ CPU_CHUNK: Final = 8
 GPU_CHUNK: Final = 128
 """The same on a GPU."""
 BATCHED_OPTIONS: Final = frozenset(
-    {"align", "beam", "length_penalty", "lines", "max_extra", "n_best", "protect", "raw"}
+    {
+        "align",
+        "beam",
+        "candidates",
+        "length_penalty",
+        "lines",
+        "max_extra",
+        "mbr",
+        "n_best",
+        "protect",
+        "raw",
+    }
 )
 """Options of searches that the batcher can do."""
 

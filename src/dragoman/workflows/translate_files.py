@@ -224,6 +224,13 @@ def _plan_directory(path: Path, out: Path | None, *, alone: bool) -> list[tuple[
     return [(file, top / file.relative_to(path)) for file in files]
 
 
+def _identify_option(value: Any) -> str:
+    """Return what says that an option has the same value as in another process."""
+    if isinstance(value, Translator):
+        return repr([identify_model(one.path) for one in value._loaded])
+    return repr(value)
+
+
 class _Record:
     """Remember in a directory of results what each was made of, and with which settings."""
 
@@ -233,7 +240,7 @@ class _Record:
         self._out = out
         # A memory grows with every file, and would have all of them translated again.
         given = {
-            name: name if name == "memory" else repr(value)
+            name: name if name == "memory" else _identify_option(value)
             for name, value in options.items()
             if value not in (None, ())
         }

@@ -14,6 +14,7 @@ from dragoman.inference import Glossary, load
 from dragoman.inference.cpu import kernel_library
 from dragoman.inference.loading import load_for_inference
 from dragoman.serve import model_registry
+from dragoman.serve.limits import MAX_BEAM
 
 from ..service_fixtures import SENTENCES, Service
 
@@ -35,6 +36,49 @@ def test_n_best_scores_and_tokens_are_the_translators(service: Service) -> None:
     assert found["log_prob"] == pytest.approx(want.log_prob, abs=1e-5)
     assert found["tokens"] == list(want.tokens)
     assert [one["text"] for one in found["alternatives"]] == [o.text for o in want.alternatives]
+
+
+@pytest.mark.parametrize("rule", [{"mbr": "chrf"}, {"mbr": "bleu"}, {"rerank": True}], ids=str)
+def test_the_best_of_several_candidates_is_the_translators(
+    rule: dict[str, Any], service: Service
+) -> None:
+    registry = service.inner.registry
+    there, back = (registry.find_pair(*pair).translator for pair in (("en", "de"), ("de", "en")))
+    options = rule if "mbr" in rule else {"rerank": back}
+    want = there.translate(SENTENCES[:3], candidates=6, n_best=2, raw=True, **options)
+    found = ask(service, text=SENTENCES[:3], candidates=6, n_best=2, raw=True, **rule)
+    assert [one["text"] for one in found] == [one.text for one in want]
+    assert [one["alternatives"][0]["text"] for one in found] == [
+        one.alternatives[0].text for one in want
+    ]
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ({"mbr": "comet"}, "mbr"),
+        ({"mbr": "chrf", "candidates": 1}, "candidates"),
+        ({"mbr": "chrf", "candidates": MAX_BEAM + 1}, "candidates"),
+        ({"candidates": 4}, "candidates are what mbr and rerank choose from"),
+        ({"mbr": "chrf", "rerank": True}, "two ways to choose; leave out one"),
+        ({"mbr": "chrf", "beam": 1}, "1 candidate leaves nothing to choose"),
+    ],
+    ids=str,
+)
+def test_choices_that_make_no_sense_are_refused(
+    body: dict[str, Any], message: str, service: Service
+) -> None:
+    found = service.post("/v1/translate", PAIR | {"text": "the dog"} | body)
+    assert found.status_code == 400
+    assert message in found.text
+
+
+def test_reranking_needs_a_served_model_of_the_other_direction(
+    served: Callable[..., Service],
+) -> None:
+    found = served(names=("ende",)).post("/v1/translate", {"text": "the dog", "rerank": True})
+    assert found.status_code == 400
+    assert "rerank needs a model from de to en, and none is served; leave it out" in found.text
 
 
 @pytest.mark.skipif(kernel_library.load_kernel() is None, reason="the kernel is not compiled")

@@ -17,6 +17,7 @@ from dragoman.inference.engine import ForcedDecoding, NextPieces
 from dragoman.search.constraints.requirements import OutputRequirements, required_limits
 from dragoman.search.options import (
     Hypothesis,
+    SamplingOptions,
     SearchOptions,
     fallback_hypothesis,
     output_limits,
@@ -51,6 +52,18 @@ class ContinuousBatchingEngine(CpuEngine):
         if max((*map(len, sentences), *limits), default=0) > self.longest:
             return self._separate_engine().search_constrained(sentences, options, requirements)
         return super().search_constrained(sentences, options, requirements)
+
+    def sample(
+        self,
+        sentences: Sequence[Sequence[int]],
+        options: SamplingOptions,
+        requirements: Sequence[OutputRequirements],
+    ) -> list[list[Hypothesis]] | None:
+        """See Engine; samples join no batch."""
+        limits = required_limits(sentences, options, requirements)
+        if max((*map(len, sentences), *limits), default=0) > self.longest:
+            return self._separate_engine().sample(sentences, options, requirements)
+        return super().sample(sentences, options, requirements)
 
     def predict_next(
         self,

@@ -36,6 +36,7 @@ from dragoman.models.supported_settings import unsupported
 from dragoman.search.constraints.requirements import OutputRequirements, required_limits
 from dragoman.search.options import (
     Hypothesis,
+    SamplingOptions,
     SearchOptions,
     fallback_hypothesis,
     output_limits,
@@ -48,6 +49,8 @@ if TYPE_CHECKING:
 
 WORKER_ROWS: Final = 96
 """A worker extends so many hypotheses at a time."""
+MAX_PIECES: Final = 64
+"""Samples are drawn from so many of the likeliest pieces at most: the kernel finds no others."""
 FIRST_POSITIONS: Final = 256
 """Sinusoids are computed for so many positions at first."""
 
@@ -122,10 +125,30 @@ class CpuEngine(Engine):
         limited = any(one.limits_choice for one in requirements)
         return self._search_jobs(jobs, options, requirements=requirements if limited else None)
 
+    def supports_sampling(self, options: SamplingOptions) -> bool:
+        """Return whether few enough samples are drawn, from few enough of the likeliest pieces."""
+        most = options.most_pieces
+        return most is not None and most <= MAX_PIECES and options.samples <= self.max_beam
+
+    def sample(
+        self,
+        sentences: Sequence[Sequence[int]],
+        options: SamplingOptions,
+        requirements: Sequence[OutputRequirements],
+    ) -> list[list[Hypothesis]] | None:
+        """Return samples of each sentence: see Engine; what may not occur needs PyTorch."""
+        if any(one.limits_choice for one in requirements):
+            return None
+        limits = required_limits(sentences, options, requirements)
+        jobs = [
+            SearchJob(i, ids, limits[i], requirements[i].prefix) for i, ids in enumerate(sentences)
+        ]
+        return self._search_jobs(jobs, options)
+
     def _search_jobs(
         self,
         jobs: Sequence[SearchJob],
-        options: SearchOptions,
+        options: SearchOptions | SamplingOptions,
         *,
         draft: CpuEngine | None = None,
         **constraint: Any,
@@ -134,7 +157,7 @@ class CpuEngine(Engine):
         if not jobs:
             return []
         workers = min(self.workers, len(jobs))
-        slots = max(1, min(-(-len(jobs) // workers), WORKER_ROWS // options.beam))
+        slots = max(1, min(-(-len(jobs) // workers), WORKER_ROWS // count_hypotheses(options)))
         longest = max(job.max_length for job in jobs)
         for engine in (self, *([draft] if draft else [])):
             engine.extend_positions(max(longest, *(len(job.source) for job in jobs)) + 2)
@@ -189,7 +212,7 @@ class CpuEngine(Engine):
 
     def make_search(
         self,
-        options: SearchOptions,
+        options: SearchOptions | SamplingOptions,
         *,
         slots: int,
         longest: int,
@@ -199,8 +222,14 @@ class CpuEngine(Engine):
         draft: CpuEngine | None = None,
     ) -> BatchSearch:
         """Return one worker's search with these options."""
-        outputs, beam = self._model.projection.outputs, options.beam
+        outputs, beam = self._model.projection.outputs, count_hypotheses(options)
         settings: dict[str, Any] = {"slots": slots, "longest": longest, "helpers": helpers}
+        if isinstance(options, SamplingOptions):
+            from dragoman.inference.cpu.sampling import SamplingSearch  # searches need none
+
+            free = AllowedPieces(beam, outputs)
+            settings["projection"] = self.projection
+            return SamplingSearch(self._model, options, free, **settings)
         if requirements is not None:
             required = RequiredPieces(requirements, self.targets, slots, beam, outputs)
             return ConstrainedSearch(self._model, options, required, **settings)
@@ -220,6 +249,11 @@ class CpuEngine(Engine):
         if self.config.positions == "sinusoidal" and count > self._model.longest:
             del self.packed["positions"]
             self._model = bind_model(self.packed, self.config, self.targets, longest=2 * count)
+
+
+def count_hypotheses(options: SearchOptions | SamplingOptions) -> int:
+    """Return how many hypotheses of a sentence are extended at a time."""
+    return options.samples if isinstance(options, SamplingOptions) else options.beam
 
 
 def deal_sentences(order: Sequence[int], workers: int, slots: int) -> list[int]:

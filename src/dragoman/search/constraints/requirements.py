@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.search.constraints.phrases import PhraseRequirements
-from dragoman.search.options import SearchOptions, longest_output
+from dragoman.search.options import Limits, longest_output
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,7 +38,7 @@ class OutputRequirements:
 
 def required_limits(
     sentences: Sequence[Sequence[int]],
-    options: SearchOptions,
+    options: Limits,
     requirements: Sequence[OutputRequirements],
 ) -> list[int]:
     """Return how many pieces the output of each sentence may have, at least what is required."""

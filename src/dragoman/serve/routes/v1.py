@@ -12,7 +12,7 @@ from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.types import Receive, Scope, Send
 
-from dragoman.inference import Glossary, Translation
+from dragoman.inference import Glossary, Translation, Translator
 from dragoman.inference.join_translations import Between, join_translations
 from dragoman.serve.errors import ERROR_RESPONSES, ServiceError
 from dragoman.serve.limits import (
@@ -32,7 +32,7 @@ from dragoman.serve.requests import (
     translate,
 )
 from dragoman.serve.service import TranslationService
-from dragoman.text.languages import choose_language
+from dragoman.text.languages import choose_language, same_language
 
 router = APIRouter(prefix="/v1", tags=["Dragoman"], responses=ERROR_RESPONSES)
 
@@ -92,6 +92,17 @@ class TranslateBody(SearchBody):
     must_not: Phrases = Field([], description="What no translation may contain.")
     glossary: dict[str, str] = Field(
         {}, max_length=MAX_GLOSSARY, description="Terms and their translations."
+    )
+    mbr: Literal["chrf", "bleu"] | None = Field(
+        None, description="Choose what agrees most with the other candidates, by this."
+    )
+    rerank: bool = Field(
+        False,
+        description="Choose also by how probable the text is to the model that is served for the "
+        "other direction.",
+    )
+    candidates: int | None = Field(
+        None, ge=2, le=MAX_BEAM, description="How many translations mbr and rerank choose from."
     )
     lines: bool = Field(False, description="Each line is one sentence; none is joined or split.")
     protect: bool = Field(
@@ -269,12 +280,24 @@ async def translate_texts(request: Request, body: TranslateBody) -> dict[str, An
     key = authenticate(request)
     texts = [body.text] if isinstance(body.text, str) else body.text
     options = body.options() | body.model_dump(
-        include={"n_best", "prefix", "must", "must_not", "lines", "protect", "align"}
+        include={
+            "n_best",
+            "prefix",
+            "must",
+            "must_not",
+            "mbr",
+            "candidates",
+            "lines",
+            "protect",
+            "align",
+        }
     )
     if body.glossary:
         pairs = [(term, wanted, n) for n, (term, wanted) in enumerate(body.glossary.items(), 1)]
         options["glossary"] = Glossary(pairs)
     model = _find_model(request, body)
+    if body.rerank:
+        options["rerank"] = find_reverse(request, body)
     source, target = (model.source, model.target) if model else (None, body.target or "")
     found = await translate(request, texts, source, target, model=model, options=options)
     get_authenticator(request).add_usage(key, sum(map(len, texts)))
@@ -400,6 +423,23 @@ def find_model(request: Request, choice: ModelChoice) -> ServedModel:
     if model is None:
         raise ServiceError(400, "the source is missing; name it, or the model")
     return model
+
+
+def find_reverse(request: Request, choice: ModelChoice) -> Translator:
+    """Return the translator that is served for the other direction, or raise 400."""
+    chosen = find_model(request, choice)
+    for one in get_service(request).registry.models:
+        if (
+            not one.is_parser
+            and same_language(one.source, chosen.target)
+            and same_language(one.target, chosen.source)
+        ):
+            return one.translator
+    raise ServiceError(
+        400,
+        f"rerank needs a model from {chosen.target} to {chosen.source}, and none is served; "
+        "leave it out",
+    )
 
 
 def _find_model(request: Request, choice: ModelChoice) -> ServedModel | None:
