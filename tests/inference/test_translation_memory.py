@@ -218,3 +218,29 @@ def test_a_large_memory_is_searched_quickly() -> None:
     for n in range(20):
         kept.lookup(f"Der x {n} liegt im Garten.")
     assert time.process_time() - began < 1
+
+
+CORRECTIONS = (
+    '{"source": "Das Haus.", "target": "The house.", "source_lang": "de", "target_lang": "en"}\n'
+    '{"source": "Home.", "target": "Haus.", "source_lang": "en", "target_lang": "de"}\n'
+    '{"source": "Das  Haus.", "target": "The home.", "source_lang": "de", "target_lang": "en"}\n'
+    '{"source": "Das Haus.", "target": "The ho'
+)
+
+
+def test_corrections_are_a_memory_that_is_only_read(tmp_path: Path) -> None:
+    """The last of a sentence counts, one direction is not the other, a torn line is no pair."""
+    file = tmp_path / "corrections.jsonl"
+    file.write_text(CORRECTIONS, encoding="utf-8")
+    known = TranslationMemory.open(file, "de", "en")
+    asked = [Request("Das Haus."), Request("Haus."), Request("Das Tal.")]
+    found = known.translate(
+        asked, lambda some: [Translation(one.text, "new", 0.0, ()) for one in some]
+    )
+    assert [one.text for one in found] == ["The home.", "new", "new"]
+    assert (len(known), known.added) == (1, 0)
+    with pytest.raises(ConfigError, match="nothing is added"):
+        known.write(file)
+    assert file.read_text(encoding="utf-8") == CORRECTIONS
+    with pytest.raises(DataError, match="no such file"):
+        TranslationMemory.open(tmp_path / "none.jsonl", "de", "en")

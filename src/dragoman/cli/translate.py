@@ -114,7 +114,10 @@ def translate(
     ] = False,
     memory: Annotated[
         Path | None,
-        typer.Option(metavar="TMX", help="A translation memory; new sentences are added to it."),
+        typer.Option(
+            metavar="TMX",
+            help="Translation memory; a .tmx learns new sentences, a .jsonl is only read.",
+        ),
     ] = None,
     glossary: Annotated[
         Path | None,

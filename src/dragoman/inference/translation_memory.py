@@ -1,5 +1,7 @@
 """A translation memory (TMX) finds what was translated before, and keeps new pairs.
 
+A file of corrections (JSON lines, see docs/serving.md) is one that is only read.
+
 A sentence that is in the memory has its translation. So has one that differs in numbers or in the
 marks at its ends alone, with these put right. For others the most similar sentence is found, as a
 suggestion to people: its translation says something else, and is never used by itself.
@@ -19,7 +21,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 import numpy as np
 
-from dragoman.data.readers.parallel import Tmx
+from dragoman.data.readers.parallel import Corpus, JsonLines, Tmx
 from dragoman.errors import ConfigError, DataError
 from dragoman.inference.translation_types import Request, TranslateFunction, Translation
 from dragoman.system.atomic_files import atomic_write, explain_os_errors
@@ -77,11 +79,15 @@ class TranslationMemory:
     ) -> TranslationMemory:
         """Read a TMX file; raise DataError for one that is broken or lacks these languages.
 
-        Of several translations of one sentence the last counts.
+        Of several translations of one sentence the last counts. What people have corrected, in
+        JSON lines, is read in its own direction only, and nothing is learned beside it.
         """
         path = Path(path)
         memory = cls(source_language, target_language)
-        for pair in Tmx(path, memory.languages):
+        corpus: Corpus = Tmx(path, memory.languages)
+        if _holds_corrections(path):
+            corpus, memory.learns = JsonLines(path, memory.languages, both_ways=False), False
+        for pair in corpus:
             memory._put(pair.source, pair.target)
         return memory
 
@@ -89,11 +95,13 @@ class TranslationMemory:
     def open(
         cls, path: Path | str, source_language: str, target_language: str
     ) -> TranslationMemory:
-        """Read a TMX file, or begin with an empty memory where there is none yet."""
+        """Read a file, or begin with an empty memory where there is no TMX file yet."""
         path = Path(path)
-        if path.suffix.lower() != ".tmx":
-            raise ConfigError(f"{path}: a translation memory is a .tmx file")
-        if not path.exists():
+        if path.suffix.lower() != ".tmx" and not _holds_corrections(path):
+            raise ConfigError(
+                f"{path}: a translation memory is a .tmx file, or the .jsonl of corrections"
+            )
+        if not path.exists() and not _holds_corrections(path):
             return cls(source_language, target_language)
         return cls.read(path, source_language, target_language)
 
@@ -195,6 +203,8 @@ class TranslationMemory:
         A file that does not exist is made, with all pairs.
         """
         path = Path(path)
+        if _holds_corrections(path):
+            raise ConfigError(f"{path}: holds what people have corrected, and nothing is added")
         if not path.exists():
             units = [self._write_unit(*pair) for pair in self._pairs.values()]
             body = "".join(units)
@@ -251,6 +261,10 @@ def _move_alignment(found: Translation, text: str) -> tuple[tuple[int, int], ...
 def _bare(word: str) -> str:
     lead, trail = _find_ends(word)
     return word[len(lead) : len(word) - len(trail)].casefold() or word
+
+
+def _holds_corrections(path: Path) -> bool:
+    return path.suffix.lower() == ".jsonl"
 
 
 def _normalize(text: str) -> str:

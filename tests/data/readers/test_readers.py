@@ -18,7 +18,13 @@ from hypothesis import strategies as st
 
 from dragoman.config import DataConfig
 from dragoman.data.readers import fill_in_languages
-from dragoman.data.readers.parallel import ConcatenatedCorpus, Tmx, open_parallel_corpus, open_text
+from dragoman.data.readers.parallel import (
+    ConcatenatedCorpus,
+    JsonLines,
+    Tmx,
+    open_parallel_corpus,
+    open_text,
+)
 from dragoman.errors import ConfigError, DataError
 
 COMPRESS = {
@@ -305,6 +311,37 @@ def test_json_that_is_no_pair_is_refused_with_its_line(tmp_path, bad, reason):
     text = message(lambda: open_parallel_corpus([path]))
     assert text.startswith(f"{path}, line 2: ")
     assert reason in text
+
+
+BOTH_WAYS = (
+    '{"source": "one", "target": "eins", "source_lang": "en", "target_lang": "de"}\n'
+    '{"source": "zwei", "target": "two", "source_lang": "de", "target_lang": "en-GB"}\n'
+    '{"source": "three", "target": "셋", "source_lang": "en", "target_lang": "ko"}\n'
+    '{"source": "iskay", "target": "two", "source_lang": "quz", "target_lang": "en"}\n'
+)
+
+
+def test_json_lines_that_name_their_languages_are_read_by_them(tmp_path):
+    path = put(tmp_path / "a.jsonl", BOTH_WAYS)
+    corpus = open_parallel_corpus([path], languages=("en", "de"))
+    assert texts(corpus) == [("one", "eins"), ("two", "zwei")]
+    assert texts(JsonLines(path, ("en", "de"), both_ways=False)) == [("one", "eins")]
+    assert texts(JsonLines(path, ("en", "quz"))) == [("two", "iskay")]
+    assert [pair.number for pair in JsonLines(path, ("en", "ko"))] == [3]
+    text = message(lambda: JsonLines(path, ("fr", "en")))
+    assert text.startswith(f"{path}: none of its 4 lines goes from fr to en; they go from en to de")
+
+
+@pytest.mark.parametrize("end", ['{"source": "to', '{"source": "셋'.encode()[:-1], b"\0\0\0"])
+def test_a_last_line_that_was_never_finished_is_malformed(tmp_path, end):
+    whole = b'{"source": "a", "target": "b"}\n'
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(whole + (end.encode() if isinstance(end, str) else end))
+    corpus = open_parallel_corpus([path])
+    assert texts(corpus) == [("a", "b")]
+    assert corpus.malformed == (f"{path}, line 2: the line has no end",)
+    path.write_bytes(path.read_bytes() + b"\n")
+    assert message(lambda: open_parallel_corpus([path])).startswith(f"{path}, line 2")
 
 
 TMX = """<?xml version="1.0" encoding="{encoding}"?>

@@ -333,26 +333,55 @@ def _is_header(columns: list[str]) -> bool:
 class JsonLines(SingleFile):
     """Read one JSON object a line, with the two texts in it or both under "translation".
 
-    The keys are "source" and "target", or the two languages by their codes or names.
+    The keys are "source" and "target", or the two languages by their codes or names. Where objects
+    name their languages ("source_lang" and "target_lang"), those of other pairs are skipped, and
+    those of the other direction are turned round. A last line that was never finished is malformed.
     """
 
-    def __init__(self, path: Path, languages: tuple[str, str] | None = None) -> None:
+    def __init__(
+        self, path: Path, languages: tuple[str, str] | None = None, *, both_ways: bool = True
+    ) -> None:
+        """Without `both_ways`, pairs of the other direction are skipped, too."""
         super().__init__(path)
         self.languages = languages
+        self._both_ways = both_ways
         self._keys = languages
         """The keys that the last object had."""
 
     def read(self, on_error: ErrorHandler | None = None) -> Iterator[Pair]:
         """Yield the pairs; a line that is not such an object is an error."""
-        for number, line in enumerate(open_text(self.path, on_error), 1):
+        self.malformed = ()
+        others: dict[str, None] = {}
+        wrong: list[DataError] = []
+        number, found = 0, False
+        for number, line in enumerate(open_text(self.path, wrong.append, keep_ends=True), 1):
             try:
-                source, target = self._texts(line)
+                texts = self._texts(line)
             except ValueError as error:
-                handle_error(on_error, DataError(f"{self.path}, line {number}: {error}"))
+                wrong = wrong or [DataError(f"{self.path}, line {number}: {error}")]
+                if number > 1 and not line.endswith("\n"):
+                    self.malformed = (f"{self.path}, line {number}: the line has no end",)
+                else:
+                    handle_error(on_error, wrong[0])
             else:
-                yield Pair(source, target, number)
+                if wrong:
+                    handle_error(on_error, wrong[0])
+                if isinstance(texts, str):
+                    others[texts] = None
+                else:
+                    found = True
+                    yield Pair(*texts, number)
+            wrong.clear()
+        if others and not found:
+            assert self.languages is not None
+            message = (
+                f"{self.path}: none of its {counted(number, 'line')} goes from {self.languages[0]} "
+                f"to {self.languages[1]}; they go from {', '.join(others)}"
+            )
+            handle_error(on_error, DataError(message))
 
-    def _texts(self, line: str) -> tuple[str, str]:
+    def _texts(self, line: str) -> tuple[str, str] | str:
+        """Return the two texts of a line; or its languages, where it is in others."""
         try:
             record = json.loads(line)
         except (json.JSONDecodeError, RecursionError):
@@ -363,7 +392,16 @@ class JsonLines(SingleFile):
             raise ValueError("not a JSON object")
         if keys := self._find_keys(record):
             self._keys = keys
-            return _one_line(record[keys[0]]), _one_line(record[keys[1]])
+            texts = _one_line(record[keys[0]]), _one_line(record[keys[1]])
+            there = _named_direction(record)
+            if self.languages is None or there is None or keys != ("source", "target"):
+                return texts
+            wanted = primary_code(self.languages[0]), primary_code(self.languages[1])
+            if there == wanted:
+                return texts
+            if self._both_ways and there == wanted[::-1]:
+                return texts[1], texts[0]
+            return " to ".join(there)
         wanted = self.languages or ("source", "target")
         raise ValueError(
             f"no text under '{wanted[0]}' and '{wanted[1]}'; the keys are: "
@@ -572,13 +610,26 @@ def _key_languages(path: Path) -> list[str]:
             return []
     if not isinstance(record, dict):
         return []
-    for name in ("lang", "language", "lang_code"):
-        values = [record.get(f"{side}_{name}") for side in ("source", "target")]
-        codes = [language_code(value) for value in values if isinstance(value, str)]
-        if len(codes) == 2 and all(codes):
-            return [code for code in codes if code]
+    if direction := _named_direction(record):
+        return list(direction)
     texts = record["translation"] if isinstance(record.get("translation"), dict) else record
     return _languages_of([key for key, text in texts.items() if isinstance(text, str)])
+
+
+def _named_direction(record: dict[str, Any]) -> tuple[str, str] | None:
+    """Return the languages that an object says its source and its target are in."""
+    for name in ("lang", "language", "lang_code"):
+        values = [record.get(f"{side}_{name}") for side in ("source", "target")]
+        codes = [_language_in(value) for value in values if isinstance(value, str)]
+        if len(codes) == 2 and all(codes):
+            return codes[0], codes[1]
+    return None
+
+
+def _language_in(value: str) -> str:
+    """Return the code in a field for one, also of a language without a name here, or nothing."""
+    code = language_code(value) or primary_code(value)
+    return code if len(code) in (2, 3) and code.isalpha() else ""
 
 
 def _languages_of(labels: Sequence[str]) -> list[str]:
