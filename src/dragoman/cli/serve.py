@@ -36,6 +36,13 @@ def serve(
         list[Path] | None,
         typer.Option(metavar="TMX", help="Translation memory, only read; can be repeated."),
     ] = None,
+    corrections: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Keep users' corrections in this .jsonl file, and use them at once.",
+        ),
+    ] = None,
     keys: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="File of API keys, one per line; or set DRAGOMAN_KEYS."),
@@ -90,6 +97,7 @@ def serve(
             host=host,
             port=port,
             memories=tuple(memory or ()),
+            corrections=corrections,
             keys=read_keys(keys),
             origins=tuple(cors or ()),
             limits=limits,

@@ -50,6 +50,12 @@ MAX_DOCUMENT_JOBS: Final = 16
 """How many documents are translated in the background at a time."""
 DOCUMENT_EXPANSION: Final = 8
 """How many times larger than `max_body` a compressed document may become."""
+MAX_CORRECTIONS: Final = 50_000
+"""How many corrections a file keeps; more are refused."""
+CORRECTION_BYTES: Final = 16 << 20
+"""How large the file of corrections may become."""
+MAX_EXPANSION: Final = 8
+"""How many times longer than its source a correction may be, or shorter, beyond 100 characters."""
 MAX_CLIENTS: Final = 10_000
 """Of how many keys and addresses the rate is known; the one seen longest ago is forgotten."""
 

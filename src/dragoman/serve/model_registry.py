@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,6 +16,7 @@ from dragoman.inference.parser import Parser
 from dragoman.inference.pivot_translator import PivotTranslator
 from dragoman.inference.translation_memory import TranslationMemory
 from dragoman.serve.batcher import BatchedEngine, Batcher
+from dragoman.serve.corrections import Correction
 from dragoman.serve.errors import ServiceError
 from dragoman.serve.limits import MAX_EXTRA
 from dragoman.serve.settings import Settings
@@ -139,6 +141,18 @@ class ModelRegistry:
                 memory.learns, one.memory, used = False, memory, True
         if not used:
             raise ConfigError(reason if self.translators else f"{path}: no translator is served")
+
+    def learn(self, corrections: Iterable[Correction]) -> None:
+        """Let all translators of its languages use each correction, from the next sentence on."""
+        for correction in corrections:
+            for one in self.translators:
+                if same_language(one.source, correction.source_language) and same_language(
+                    one.target, correction.target_language
+                ):
+                    if one.memory is None:
+                        one.memory = TranslationMemory(one.source, one.target)
+                        one.memory.learns = False
+                    one.memory.add([(correction.source, correction.target)])
 
     @property
     def translators(self) -> list[ServedModel]:

@@ -23,6 +23,7 @@ from dragoman.inference import Translation
 from dragoman.inference.documents.html import HtmlTexts
 from dragoman.inference.translation_types import Issue, IssueKind
 from dragoman.serve.authentication import Authenticator
+from dragoman.serve.corrections import CorrectionFile, make_corrections
 from dragoman.serve.errors import ServiceError
 from dragoman.serve.limits import MAX_FORM_FIELDS
 from dragoman.serve.model_registry import ServedModel
@@ -159,6 +160,55 @@ async def _translate_parts(
         service.translate(model, parts.tagged, **(options | {"align": True})),
     )
     return parts.assemble(plain, tagged)
+
+
+# --- corrections ---
+
+
+def get_corrections(request: Request) -> CorrectionFile:
+    """Return where corrections are kept, or raise 403, as LibreTranslate words it."""
+    kept = get_service(request).corrections
+    if kept is None:
+        raise ServiceError(403, "Suggestions are disabled on this server.")
+    return kept
+
+
+async def keep_corrections(
+    request: Request, pairs: Sequence[tuple[str, str]], model: ServedModel, key: str
+) -> None:
+    """Keep texts with the translations that they should have had; `key` is that of an API key."""
+    service, settings = get_service(request), get_service(request).settings
+    sides = [text for text, _ in pairs], [correction for _, correction in pairs]
+    request.state.log_fields.update(items=len(pairs), characters=sum(map(len, sides[0])))
+    for side in sides:
+        settings.limits.check_texts(side)
+    if not key:
+        _check_origin(request, settings.origins)
+    with service.admission.admit(len(pairs)):
+        made = await asyncio.to_thread(
+            lambda: [
+                one
+                for text, correction in pairs
+                for one in make_corrections(text, correction, (model.source, model.target), key)
+            ]
+        )
+        await service.keep_corrections(made)
+
+
+def _check_origin(request: Request, origins: Sequence[str]) -> None:
+    """Raise 403 if a browser sends this for the page of another site, which needs no answer to it.
+
+    Reading answers is what browsers keep other sites from; a form is sent all the same.
+    """
+    origin = request.headers.get("origin")
+    if origin is None or origin in origins or "*" in origins:
+        return
+    fetched = request.headers.get("sec-fetch-site")
+    same = fetched in ("same-origin", "none")
+    if fetched is None:
+        same = origin.partition("://")[2] == request.headers.get("host", "")
+    if not same:
+        raise ServiceError(403, "another site's page may not send corrections; see --cors")
 
 
 # --- bodies ---

@@ -18,7 +18,8 @@ from dragoman.inference import Translation
 from dragoman.inference.parser import Parse
 from dragoman.inference.translation_types import Issue
 from dragoman.serve.batcher import Batcher
-from dragoman.serve.errors import raise_service_errors
+from dragoman.serve.corrections import Correction, CorrectionFile
+from dragoman.serve.errors import ServiceError, log, raise_service_errors
 from dragoman.serve.limits import AdmissionControl, RequestContext, current_request
 from dragoman.serve.model_registry import ModelRegistry, ServedModel
 from dragoman.serve.prometheus_metrics import Metrics
@@ -45,6 +46,11 @@ class TranslationService:
         self.admission = AdmissionControl(settings.limits, self.metrics)
         self._batcher = Batcher(settings.threads or available_cores(), self.metrics)
         self.registry = ModelRegistry(settings, self._batcher)
+        self.corrections: CorrectionFile | None = None
+        """Where corrections are kept, if they are."""
+        if settings.corrections is not None:
+            self.corrections = CorrectionFile(settings.corrections)
+            self.registry.learn(self.corrections)
         with suppress(DragomanError):
             detect_languages(
                 "this loads the tables now, not while a request waits", self.registry.sources
@@ -94,6 +100,22 @@ class TranslationService:
             return None
         self.metrics.issues.labels(model.name, "language", "no").inc()
         return Issue("language", other)
+
+    async def keep_corrections(self, corrections: Sequence[Correction]) -> None:
+        """Keep corrections in the file, and use them from the next request on."""
+        kept = self.corrections
+        assert kept is not None
+
+        def keep() -> None:
+            try:
+                kept.add(corrections, self.registry.learn)
+            except DragomanError as error:  # of the file; its path is nobody's business
+                log.error("corrections cannot be kept", extra={"fields": {"reason": str(error)}})
+                raise ServiceError(
+                    500, "the correction could not be kept; see the service's log"
+                ) from None
+
+        await asyncio.to_thread(keep)
 
     async def parse(
         self, model: ServedModel, sentences: Sequence[list[str]], **options: Any

@@ -58,6 +58,8 @@ class Settings:
     """Whether translators use their shortlists."""
     memories: tuple[Path, ...] = ()
     """Translation memories, each used by the translators of its languages; they are only read."""
+    corrections: Path | None = None
+    """The file that corrections are kept in; without one, none are taken."""
     linger: float = 1.0
     """Seconds to go on listening after readiness has ended, for a load balancer to notice."""
 

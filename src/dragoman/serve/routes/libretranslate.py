@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Depends, Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from dragoman.inference.documents.formats import MEDIA_TYPES
-from dragoman.serve.errors import ERROR_RESPONSES
+from dragoman.serve.errors import ERROR_RESPONSES, ServiceError
 from dragoman.serve.limits import MAX_ALTERNATIVES
 from dragoman.serve.requests import (
     Body,
@@ -16,10 +17,12 @@ from dragoman.serve.requests import (
     check_size,
     form_schema,
     get_authenticator,
+    get_corrections,
     get_service,
+    keep_corrections,
     translate,
 )
-from dragoman.text.languages import detect_languages, language_name
+from dragoman.text.languages import choose_language, detect_languages, language_name
 
 router = APIRouter(route_class=FormRoute, tags=["LibreTranslate"], responses=ERROR_RESPONSES)
 
@@ -67,6 +70,29 @@ class DetectBody(Body):
     model_config = ConfigDict(json_schema_extra={"examples": [{"q": "Good morning!"}]})
     q: str
     api_key: Key = None
+
+
+class SuggestBody(Body):
+    """Gives a text, and how it should have been translated."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"q": "Good morning!", "s": "Schönen Morgen!", "source": "en", "target": "de"}
+            ]
+        },
+    )
+    q: str = Field(description="The text that was translated.")
+    s: str = Field(description="The better translation.")
+    source: str = Field(description="The code of the text's language, or auto to detect it.")
+    target: str = Field(description="The code of the translation's language.")
+    api_key: Key = None
+
+
+class SuggestAnswer(BaseModel):
+    """Says that a suggestion is kept."""
+
+    success: bool
 
 
 class Language(BaseModel):
@@ -123,6 +149,31 @@ async def detect_language(request: Request, body: DetectBody) -> list[Detected]:
     return [describe_detected(*one) for one in detect_languages(body.q, sources)]
 
 
+@router.post(
+    "/suggest",
+    openapi_extra=form_schema(SuggestBody),
+    dependencies=[Depends(get_corrections)],
+)
+async def suggest(request: Request, body: SuggestBody) -> SuggestAnswer:
+    """Keep a better translation, and use it from the next request on.
+
+    Without `--corrections` this is refused.
+    """
+    key = get_authenticator(request).authenticate(request, body.api_key)
+    for name, value in body.model_dump(include={"q", "s", "source", "target"}).items():
+        if not value.strip():
+            raise ServiceError(400, f"Invalid request: missing {name} parameter")
+    registry = get_service(request).registry
+    get_service(request).settings.limits.check_texts([body.q])
+    source = body.source
+    if source == "auto":
+        candidates = registry.find_sources(body.target)
+        source, _ = await asyncio.to_thread(choose_language, body.q, candidates)
+    model = registry.find_pair(source, body.target)
+    await keep_corrections(request, [(body.q, body.s)], model, key)
+    return SuggestAnswer(success=True)
+
+
 @router.get("/languages")
 async def languages(request: Request) -> list[Language]:
     """List the languages that can be translated from, and to which."""
@@ -157,7 +208,7 @@ async def settings(request: Request) -> dict[str, Any]:
         "frontendTimeout": 500,
         "keyRequired": needs_key,
         "language": dict(zip(("source", "target"), pair, strict=False)),
-        "suggestions": False,
+        "suggestions": service.corrections is not None,
         "supportedFilesFormat": [f".{extension}" for extension in MEDIA_TYPES],
     }
 

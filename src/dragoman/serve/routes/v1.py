@@ -7,7 +7,7 @@ import json
 from collections.abc import Awaitable, Callable
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Depends, Request
 from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.types import Receive, Scope, Send
@@ -28,7 +28,9 @@ from dragoman.serve.requests import (
     NativeIssue,
     check_size,
     get_authenticator,
+    get_corrections,
     get_service,
+    keep_corrections,
     translate,
 )
 from dragoman.serve.service import TranslationService
@@ -153,6 +155,24 @@ class StreamBody(SearchBody):
         json_schema_extra={"examples": [{"text": "Good morning!", "source": "en", "target": "de"}]}
     )
     text: str
+
+
+class CorrectionsBody(ModelChoice):
+    """Gives sentences, and the translation of each that is to be used from now on."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"text": ["Good morning!"], "translation": ["Schönen Morgen!"]}]
+        }
+    )
+    text: list[str]
+    translation: list[str]
+
+
+class CorrectionsAnswer(BaseModel):
+    """Says where corrections are kept."""
+
+    file: str | None = Field(description="The name of the file; null if none are taken.")
 
 
 class ParseBody(StrictBody):
@@ -347,6 +367,28 @@ async def translate_stream(request: Request, body: StreamBody) -> Response:
     model.translator  # noqa: B018  # a parser is refused before the stream begins
     get_authenticator(request).add_usage(key, len(body.text))
     return TokenStream(service, model, body.text, body.options())
+
+
+@router.get("/corrections")
+async def corrections(request: Request) -> CorrectionsAnswer:
+    """Say whether corrections are kept, and in which file."""
+    kept = get_service(request).corrections
+    return CorrectionsAnswer(file=None if kept is None else kept.name)
+
+
+@router.post("/corrections", dependencies=[Depends(get_corrections)])
+async def correct(request: Request, body: CorrectionsBody) -> CorrectionsAnswer:
+    """Keep better translations, all of them or none, and use them from the next request on."""
+    key = authenticate(request)
+    if len(body.text) != len(body.translation):
+        raise ServiceError(
+            400, f"{len(body.text)} texts and {len(body.translation)} translations; send as many"
+        )
+    pairs = list(zip(body.text, body.translation, strict=True))
+    model = find_model(request, body)
+    _ = model.translator  # refuses parsers
+    await keep_corrections(request, pairs, model, key)
+    return CorrectionsAnswer(file=get_corrections(request).name)
 
 
 @router.post("/parse", response_model=ParseAnswer, response_model_exclude_none=False)
