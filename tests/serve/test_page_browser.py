@@ -49,10 +49,16 @@ def speaking(tmp_path_factory: pytest.TempPathFactory, tiny: Config, prepared: P
 
 
 @pytest.fixture(scope="module")
-def service(models: Path, speaking: Path) -> Iterator[Service]:
+def corrections(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file that the service keeps corrections in."""
+    return tmp_path_factory.mktemp("kept") / "corrections.jsonl"
+
+
+@pytest.fixture(scope="module")
+def service(models: Path, speaking: Path, corrections: Path) -> Iterator[Service]:
     """A translator that says words, another, and a parser."""
     served = [speaking, models / "deen", models / "trees"]
-    found = start(served, pairs={speaking.name: ("en", "de")})
+    found = start(served, pairs={speaking.name: ("en", "de")}, corrections=corrections)
     yield found
     found.inner.close()
 
@@ -314,6 +320,62 @@ def test_a_key_is_asked_for_where_one_is_needed(open_page: Callable[..., Visit])
     visit.page.wait_for_selector(".word")
     assert keys[0] is None
     visit.complaints[:] = [text for text in visit.complaints if "401" not in text]
+
+
+# -------------------------------------------------------------------------------------- corrections
+
+
+def test_a_translation_can_be_corrected_and_is_used_at_once(
+    visit: Visit, corrections: Path
+) -> None:
+    visit.write("the old cat sees the dog. the big house.")
+    words = visit.page.inner_text("#target")
+    visit.page.click("text=Correct this translation")
+    consent = visit.page.inner_text(".consent")
+    assert "kept on this server in corrections.jsonl" in consent
+    assert "later translations" in consent
+    assert "training" in consent
+    assert visit.page.locator("textarea.corrected").count() == 2
+    visit.page.fill("textarea.corrected >> nth=1", "<b>das</b> große Haus.")
+    assert corrections.read_bytes() == b""
+    visit.page.click("text=Keep my correction")
+    wait_for_page(visit, lambda: "<b>das</b> große Haus." in visit.page.inner_text("#target"))
+    assert visit.page.locator("#target b").count() == 0
+    assert "is kept" in visit.page.inner_text(".correction")
+    assert visit.page.inner_text("#target").split()[:2] == words.split()[:2]
+    (line,) = corrections.read_text(encoding="utf-8").splitlines()
+    assert '"source": "the big house.", "target": "<b>das</b> große Haus."' in line
+
+
+def test_nothing_is_kept_that_was_not_changed(open_page: Callable[..., Visit]) -> None:
+    visit = open_page(locale="ko-KR")
+    visit.write()
+    visit.page.click("text=번역 고치기")
+    assert "corrections.jsonl" in visit.page.inner_text(".consent")
+    assert "학습" in visit.page.inner_text(".consent")
+    asked: list[str] = []
+    visit.page.on("request", lambda request: asked.append(request.url))
+    visit.page.click("text=고친 번역 남기기")
+    visit.page.wait_for_selector("text=바뀐 것이 없어")
+    assert not any("corrections" in url for url in asked)
+
+
+def test_what_is_refused_is_one_line_and_can_be_mended(visit: Visit) -> None:
+    visit.write()
+    visit.page.click("text=Correct this translation")
+    visit.page.fill("textarea.corrected", "…")
+    visit.page.click("text=Keep my correction")
+    visit.page.wait_for_selector("[role=alert]:has-text('the correction has no words')")
+    assert visit.page.input_value("textarea.corrected") == "…"
+    visit.complaints[:] = [text for text in visit.complaints if "400" not in text]
+
+
+def test_a_server_that_keeps_none_offers_no_correction(open_page: Callable[..., Visit]) -> None:
+    visit = open_page()
+    visit.page.route("**/v1/corrections", lambda route: route.fulfill(json={"file": None}))
+    visit.page.reload()
+    visit.write()
+    assert visit.page.locator(".correction").is_hidden()
 
 
 # ---------------------------------------------------------------------------------------- attention

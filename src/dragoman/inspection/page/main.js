@@ -16,7 +16,7 @@ const EXAMPLES = {
 };
 
 // The model, the sentence and its translation, which the views share.
-const shared = { models: [], model: null, text: "", translation: "", sentence: "", glossary: "", parse: "" };
+const shared = { models: [], corrections: null, model: null, text: "", translation: "", sentence: "", glossary: "", parse: "" };
 let view = "translate";
 const panel = h("main", { id: "panel", role: "tabpanel", tabindex: "-1" });
 const message = h("p", { class: "message", role: "alert", hidden: true });
@@ -141,6 +141,7 @@ async function start() {
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", render);
   try {
     shared.models = await request("/v1/models");
+    shared.corrections = (await request("/v1/corrections")).file; // the file's name, if corrections are kept
   } catch (error) {
     render();
     showError(error);

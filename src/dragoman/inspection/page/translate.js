@@ -1,6 +1,7 @@
 // View 1 translates as you type, with alternatives for the sentence and at every word, and the alignment.
 
 import { latestOnly } from "./api.js";
+import { correctionForm } from "./correction.js";
 import { debounce, formatFixed, h, replaceContent } from "./dom.js";
 import { formatPercent, shareBar } from "./formulas.js";
 import { countWords, replaceSentence, sentenceAt } from "./sentences.js";
@@ -28,6 +29,11 @@ export function translateView(root, { shared, showError, modelChoice, example })
   const glossary = h("textarea", {
     id: "glossary", rows: "3", placeholder: localize("glossary.hint"), value: shared.glossary, "aria-label": localize("glossary"),
   });
+  let said = []; // the sentences' translations as the server gave them
+  const correction = correctionForm({
+    file: shared.corrections, showError, model: () => shared.model, kept: () => begin(),
+    current: () => ({ pairs: found?.pairs ?? [], said }),
+  });
   const state = h("span", { class: "state", "aria-hidden": "true" });
 
   replaceContent(root,
@@ -35,7 +41,7 @@ export function translateView(root, { shared, showError, modelChoice, example })
     h("div", { class: "panes" },
       h("div", { class: "pane" }, h("div", { class: "writing" }, marks, input)),
       h("div", { class: "pane reading" }, output, state, choices)),
-    spoken, notes, others,
+    spoken, notes, correction.root, others,
     h("details", { class: "glossary", open: Boolean(shared.glossary) }, h("summary", {}, localize("glossary")),
       h("p", { class: "hint" }, localize("glossary.how")), glossary));
 
@@ -85,6 +91,7 @@ export function translateView(root, { shared, showError, modelChoice, example })
   function take(translation) {
     const before = found?.text;
     found = translation;
+    said = found.pairs.map(([, translated]) => translated);
     [shared.sentence, shared.translation] = found.pairs[0] ?? ["", ""];
     // Only the alignment is new: leave the words, one of them may have been chosen.
     if (found.text !== before) draw();
@@ -100,6 +107,7 @@ export function translateView(root, { shared, showError, modelChoice, example })
     const wrong = (found?.issues ?? []).map((issue) => describeIssue(issue, found.source)).filter(Boolean);
     replaceContent(notes, [...new Set(wrong)].map((text) => h("p", { class: "hint" }, text)));
     const several = found && !found.text.trim().includes("\n") ? found.alternatives ?? [] : [];
+    correction.close();
     others.hidden = !several.length;
     replaceContent(others, h("h2", {}, localize("alternatives")), h("ol", {}, several.map((one) =>
       h("li", {}, h("button", { type: "button", class: "other", onclick: () => adopt(one) },
