@@ -134,7 +134,7 @@ class Direction:
         dragoman(
             *("train", data, "--out", run, "--preset", HERE / preset, "--steps", steps),
             *(word for setting in settings for word in ("--set", setting)),
-            *(("--start-from", start_from) if start_from else ()),
+            *(("--from", start_from) if start_from else ()),
         )
         return run
 
