@@ -230,7 +230,7 @@ class Recipe:
             first = self.train("first", "teacher", data, self.first_steps, *ONE_RATE)
             teacher = self.train(
                 *("teacher", "teacher", preparing[0].result(), self.teacher_steps),
-                *("--start-from", first, "--set", "training.warmup_steps=100"),
+                *("--from", first, "--set", "training.warmup_steps=100"),
             )
             if until == "teacher":
                 return
@@ -243,7 +243,7 @@ class Recipe:
         left = int(STUDENT_STEPS_A_SECOND * (self.end - time.time() - 50))
         steps = min(self.student_steps, max(1000, left))
         student = self.train(
-            *("student", "student", data, steps, "--start-from", pretrained),
+            *("student", "student", data, steps, "--from", pretrained),
             *("--set", "training.warmup_steps=100"),
         )
         model = self.out / "model"
