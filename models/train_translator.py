@@ -111,7 +111,7 @@ class Recipe:
             if self.reverse is None or not mono.exists():
                 return []
             targets = read(mono)
-            sources = self.translate(self.reverse, targets, beam=1, processes=1)
+            sources = self.translate(self.reverse, targets, beam=1)
             pairs = zip(sources, map(self.style, targets), strict=True)
             write_pairs(files, filter(is_plausible, pairs))
         return [files]
@@ -158,17 +158,15 @@ class Recipe:
             )
         return run
 
-    def translate(
-        self, model: Path | str, texts: Sequence[str], beam: int, processes: int
-    ) -> list[str]:
+    def translate(self, model: Path | str, texts: Sequence[str], beam: int) -> list[str]:
         """Return unchecked translations of lines, made by several processes."""
         folder = self.out / "parts"
         folder.mkdir(exist_ok=True)
         begin = time.monotonic()
         running = []
-        for part in range(processes):
+        for part in range(self.processes):
             given, made = folder / f"{part}.in", folder / f"{part}.out"
-            write(given, texts[part::processes])
+            write(given, texts[part :: self.processes])
             options = ["--lines", "--raw", "--beam", str(beam), "--window", "60000", "--force"]
             command = [sys.executable, "-m", "dragoman", "translate", str(model), str(given)]
             running.append((subprocess.Popen([*command, "--out", str(made), *options]), made))
@@ -176,7 +174,7 @@ class Recipe:
         for part, (process, made) in enumerate(running):
             if process.wait():
                 raise SystemExit(f"translating with {model} failed")
-            result[part::processes] = read(made)
+            result[part :: self.processes] = read(made)
         print(f"{time.monotonic() - begin:.0f} s: {len(texts):,} translated", flush=True)
         return result
 
@@ -206,7 +204,7 @@ class Recipe:
         general = [text for file in more if file.exists() for text in read(file)]
         sources = [*general, *twice, *rest][: self.sentences]
         chance.shuffle(sources)  # so that the processes end together
-        found = self.translate(teacher, sources, beam=4, processes=self.processes)
+        found = self.translate(teacher, sources, beam=4)
         write_pairs(short, entries)
         write_pairs(files, filter(is_plausible, zip(sources, found, strict=True)))
         return [files, short]
@@ -232,7 +230,7 @@ class Recipe:
             first = self.train("first", "teacher", data, self.first_steps, *ONE_RATE)
             teacher = self.train(
                 *("teacher", "teacher", preparing[0].result(), self.teacher_steps),
-                *("--start-from", first, "--set", "training.warmup_steps=100"),
+                *("--from", first, "--set", "training.warmup_steps=100"),
             )
             if until == "teacher":
                 return
@@ -245,7 +243,7 @@ class Recipe:
         left = int(STUDENT_STEPS_A_SECOND * (self.end - time.time() - 50))
         steps = min(self.student_steps, max(1000, left))
         student = self.train(
-            *("student", "student", data, steps, "--start-from", pretrained),
+            *("student", "student", data, steps, "--from", pretrained),
             *("--set", "training.warmup_steps=100"),
         )
         model = self.out / "model"

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from dragoman.evaluation.evaluate import Evaluation, evaluate
     from dragoman.inference import Glossary, Translation, Translator, load
     from dragoman.inference.parser import Parse, Parser, load_parser
-    from dragoman.training.run import Outcome, resume, train
+    from dragoman.workflows.train import Outcome, resume, train
 
 __all__ = [
     "Config",
@@ -45,7 +45,7 @@ _HOMES = {
     "DragomanError": "errors",
     "Evaluation": "evaluation.evaluate",
     "Glossary": "inference",
-    "Outcome": "training.run",
+    "Outcome": "workflows.train",
     "Parse": "inference.parser",
     "Parser": "inference.parser",
     "Translation": "inference",
@@ -54,8 +54,8 @@ _HOMES = {
     "load": "inference",
     "load_parser": "inference.parser",
     "load_preset": "config",
-    "resume": "training.run",
-    "train": "training.run",
+    "resume": "workflows.train",
+    "train": "workflows.train",
 }
 
 

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 import torch
+from tests.conftest import reversals, write_pairs
 
+from dragoman.config import Config
 from dragoman.errors import ModelError
 from dragoman.inference import load
 from dragoman.interop.export import export
@@ -18,6 +20,7 @@ from dragoman.interop.marian_import import import_marian
 from dragoman.model_directory import load_model
 from dragoman.models.weights import get_weights, read_tensors
 from dragoman.search.batching import source_rows, target_rows
+from dragoman.training.run import train
 
 pytestmark = pytest.mark.skipif(
     find_spec("transformers") is None,  # importing it would take seconds of every collection
@@ -149,3 +152,28 @@ def test_what_is_not_such_a_model_is_refused(
 def test_a_directory_without_a_model_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match=r"config\.json: no such file; give the directory"):
         import_marian(tmp_path, tmp_path / "model")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("norm", "positions"), [("post", "sinusoidal"), ("pre", "sinusoidal"), ("pre", "learned")]
+)
+def test_our_own_exports_come_back_with_the_same_translations(
+    tmp_path: Path, tiny: Config, norm: str, positions: str
+) -> None:
+    settings = [f"model.norm={norm}", f"model.positions={positions}", "model.max_positions=200"]
+    settings += ["training.steps=60", "training.learning_rate=0.01"]
+    config = tiny.overridden(settings)
+    files = write_pairs(tmp_path, reversals(300))
+    ours = train(config, *files, run=tmp_path / "run", quiet=True).model
+    assert ours is not None
+    export(load_model(ours), tmp_path / "exported", "huggingface")
+    import_marian(tmp_path / "exported", tmp_path / "back")
+    back = load_model(tmp_path / "back").config.model
+    assert (back.norm, back.positions) == (norm, positions)
+    texts = [source for source, _ in reversals(20, seed=9)]
+    found = [
+        [one.text for one in load(model, precision="float32").translate(texts, beam=1)]
+        for model in (ours, tmp_path / "back")
+    ]
+    assert found[0] == found[1]

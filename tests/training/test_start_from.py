@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from tests.conftest import reversals, write_pairs
 from dragoman.config import Config
 from dragoman.data.prepare import Prepared, prepare
 from dragoman.data.readers import open_corpus
-from dragoman.errors import ConfigError, ModelError
+from dragoman.errors import ConfigError
 from dragoman.model_directory import load_model, open_model, write_int8_model
 from dragoman.models.weights import get_weights
 from dragoman.training.run import resume, train
@@ -60,7 +61,7 @@ def test_a_run_killed_before_its_first_checkpoint_begins_with_the_same_weights_a
         for file in checkpoint.iterdir():
             file.unlink()
         checkpoint.rmdir()
-    assert not Path(json.loads((run / "run.json").read_text())["start_from"]).is_absolute()
+    assert not Path(json.loads((run / "run.json").read_text())["from"]).is_absolute()
     outcome = resume(run)
     assert outcome.model is not None
     assert same_weights(outcome.model, trained)
@@ -89,9 +90,33 @@ def test_a_corpus_prepared_with_another_tokeniser_is_refused(
         train(tiny, tmp_path / "data", start_from=trained, run=tmp_path / "run")
 
 
-def test_a_model_of_int8_weights_alone_cannot_be_trained_further(
+def test_a_model_of_int8_weights_alone_is_trained_from_as_it_was_rounded(
     tmp_path: Path, tiny: Config, prepared: Prepared, trained: Path
 ) -> None:
     write_int8_model(open_model(trained), tmp_path / "small")
-    with pytest.raises(ModelError, match="int8 only"):
-        train(tiny, prepared.path, start_from=tmp_path / "small", run=tmp_path / "run")
+    outcome = train(
+        *(tiny, prepared.path),
+        start_from=tmp_path / "small",
+        run=tmp_path / "run",
+        assignments=NO_CHANGE,
+    )
+    assert outcome.model is not None
+    weights = [
+        get_weights(load_model(model).model) for model in (outcome.model, tmp_path / "small")
+    ]
+    # The smallest step that there is moves a weight that was rounded to 0.
+    assert all(weights[0][name].allclose(weights[1][name], 0, 1e-20) for name in weights[0])
+    assert not same_weights(outcome.model, trained)
+
+
+def test_a_run_that_names_its_first_model_by_the_old_key_is_resumed(
+    tmp_path: Path, tiny: Config, prepared: Prepared, trained: Path
+) -> None:
+    train(tiny, prepared.path, start_from=trained, run=tmp_path, assignments=NO_CHANGE)
+    table = json.loads((tmp_path / "run.json").read_text())
+    table["start_from"] = table.pop("from")
+    (tmp_path / "run.json").write_text(json.dumps(table))
+    shutil.rmtree(tmp_path / "checkpoints")
+    outcome = resume(tmp_path)
+    assert outcome.model is not None
+    assert same_weights(outcome.model, trained)

@@ -151,7 +151,7 @@ def _is_about_trees(words: Sequence[str]) -> bool:
 
 def expand_paired_files(words: Sequence[str]) -> list[str]:
     """Return a command line in which each option of files stands before each of its files."""
-    options = ("--valid", "--test", "--add")
+    options = ("--valid", "--test", "--add", "--replay")
     if not any(word in options for word in words) or _is_about_trees(words):
         return list(words)
     from dragoman.data.readers import holds_both_sides
@@ -164,7 +164,8 @@ def expand_paired_files(words: Sequence[str]) -> list[str]:
         if word in options and rest:
             first = rest.pop(0)
             repeated.append(first)
-            if not holds_both_sides(Path(first)) and rest and not rest[0].startswith("-"):
+            alone = holds_both_sides(Path(first)) or Path(first).is_dir()
+            if not alone and rest and not rest[0].startswith("-"):
                 repeated += [word, rest.pop(0)]
     return repeated
 

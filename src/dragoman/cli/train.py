@@ -8,7 +8,13 @@ from typing import Annotated
 
 import typer
 
-from dragoman.cli.console import parse_languages, print_result, progress_counter, read_config
+from dragoman.cli.console import (
+    parse_languages,
+    print_message,
+    print_result,
+    progress_counter,
+    read_config,
+)
 from dragoman.cli.options import Json, Languages, Quiet, Set, Task, TaskPreset, Valid
 from dragoman.errors import ConfigError
 
@@ -42,42 +48,71 @@ def train(
     start_from: Annotated[
         Path | None,
         typer.Option(
-            metavar="MODEL", help="Begin with this model's weights, to adapt it to other text."
+            "--from",
+            metavar="MODEL",
+            help="Adapt this model, run or installed model to the files; see docs/adaptation.md.",
+        ),
+    ] = None,
+    replay: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FILES",
+            help="General text that --from must not forget: pairs, a prepared directory, or text "
+            "in the source language; can be repeated.",
         ),
     ] = None,
     resume: Annotated[Path | None, typer.Option(metavar="RUN", help="Continue this run.")] = None,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Train a model, or continue a run.
+    """Train a model, adapt one to your own text, or continue a run.
 
     dragoman train corpus.en corpus.de --preset small --out runs/mine
+
+    dragoman train mine.en mine.de --from en-de --replay general.en
     """
+    from dragoman.config import DataConfig
     from dragoman.data.readers import group_files
-    from dragoman.training import run as runs
+    from dragoman.system.packages import require_package
+
+    require_package("torch", "training")
+    from dragoman.workflows import train as runs
 
     assignments = _collect_assignments(set_ or [], languages, steps, epochs)
-    if resume is not None:
-        if files or valid or test or out or languages or preset or task or start_from:
-            raise ConfigError(
-                "--resume RUN takes only --set, --steps and --epochs; the run knows its files and "
-                "preset"
+    given = (files, valid, test, out, languages, preset, task, start_from, replay)
+    if resume is not None and any(given):
+        raise ConfigError(
+            "--resume RUN takes only --set, --steps and --epochs; the run knows its files and "
+            "preset"
+        )
+    with progress_counter() as progress:
+        if resume is not None:
+            outcome = runs.resume(
+                *(resume, assignments),
+                epochs=epochs,
+                quiet=quiet,
+                progress=progress,
+                tell=print_message,
             )
-        outcome = runs.resume(resume, assignments, epochs=epochs, quiet=quiet)
-    else:
-        config = read_config(preset, set_, languages, files or [], task)
-        with progress_counter() as progress:
+        else:
+            config = None
+            if start_from is None or preset is not None:
+                config = read_config(preset, set_, languages, files or [], task)
+            elif task is not None:
+                assignments.append(f"data.task={task}")
+            kind = DataConfig(task="parsing") if task == "parsing" else DataConfig()
             outcome = runs.train(
-                config,
-                *(files or ()),
+                *(config, *(files or ())),
                 valid=valid or (),
-                tests=group_files(test or [], config.data),
+                tests=group_files(test or [], kind if config is None else config.data),
                 run=out,
                 start_from=start_from,
+                replay=replay or (),
                 assignments=assignments,
                 epochs=epochs,
                 quiet=quiet,
                 progress=progress,
+                tell=print_message,
             )
     if outcome.signal is not None:
         raise typer.Exit(128 + outcome.signal)
@@ -86,6 +121,7 @@ def train(
             {"run": str(outcome.run), "model": str(outcome.model), "steps": outcome.step}
             | {"seconds": round(outcome.seconds, 1), "score": outcome.score}
             | {"perplexity": outcome.perplexity}
+            | ({} if outcome.report is None else {"report": outcome.report})
             if as_json
             else str(outcome.model)
         )

@@ -24,7 +24,7 @@ import numpy.typing as npt
 from dragoman.config import Config, DataConfig, parse_assignments, write_value
 from dragoman.data import Progress
 from dragoman.data.cleaning import EXAMPLES, REASONS, Cleaner, CleaningReport, HashSet, pair_hash
-from dragoman.data.readers.parallel import Corpus, Pair
+from dragoman.data.readers.parallel import Corpus, ErrorHandler, Pair
 from dragoman.data.store import Store, StoreWriter, id_type
 from dragoman.errors import ConfigError, DataError, ModelError
 from dragoman.messages import counted
@@ -160,6 +160,23 @@ class Prepared:
             f"{self.config.data.max_length} pieces and are not learned from: "
             f"{self.report.places('too long')}"
         )
+
+
+class PreparedPairs(Corpus):
+    """Read the training pairs of a prepared corpus as text, normalised as its tokeniser does it."""
+
+    unit = "pair"
+
+    def __init__(self, prepared: Prepared) -> None:
+        if prepared.config.data.task != "translation":
+            raise DataError(f"{prepared.path}: prepared for {prepared.config.data.task}")
+        self.prepared, self.name = prepared, str(prepared.path)
+
+    def read(self, on_error: ErrorHandler | None = None) -> Iterator[Pair]:
+        """Yield the pairs in their order."""
+        store, decode = self.prepared.train, self.prepared.tokenizer.decode
+        for i in range(len(store)):
+            yield Pair(decode(store.source(i).tolist()), decode(store.target(i).tolist()), i + 1)
 
 
 def prepare(

@@ -1,8 +1,9 @@
 """Marian models of Hugging Face, the OPUS-MT family, are imported as model directories of ours.
 
-Only weights are read: safetensors, or a PyTorch file without unpickling code. Their ids are put in
-our order, PAD, BOS, EOS and UNK first. Marian has no BOS, and its decoder begins with padding: our
-BOS gets the vector of theirs.
+So are Pegasus and Blenderbot models with Marian's tokeniser, which dragoman export makes of
+pre-norm ones. Only weights are read: safetensors, or a PyTorch file without unpickling code. Their
+ids are put in our order, PAD, BOS, EOS and UNK first. Marian has no BOS, and its decoder begins
+with padding: our BOS gets the vector of what the decoder begins with.
 """
 
 # V vocabulary
@@ -35,11 +36,10 @@ from dragoman.text.pair_tokenizer import PairTokenizer
 from dragoman.text.tokenizer import Tokenizer
 
 _EXPECTED: dict[str, tuple[Any, ...]] = {
-    "model_type": ("marian",),
+    "model_type": ("marian", "pegasus", "blenderbot"),
     "normalize_before": (False, None),
     "add_final_layer_norm": (False, None),
     "normalize_embedding": (False, None),
-    "static_position_embeddings": (True, None),
     "scale_embedding": (True,),
     "share_encoder_decoder_embeddings": (True, None),
     "tie_word_embeddings": (True, None),
@@ -50,9 +50,8 @@ _EXPECTED: dict[str, tuple[Any, ...]] = {
 _EQUAL = (
     ("encoder_attention_heads", "decoder_attention_heads"),
     ("encoder_ffn_dim", "decoder_ffn_dim"),
-    ("decoder_start_token_id", "pad_token_id"),
 )
-"""Settings that must be equal: ours has one for encoder and decoder, and PAD begins a target."""
+"""Settings that must be equal: ours has one for encoder and decoder."""
 
 _EMBEDDINGS = (
     "model.shared",
@@ -81,7 +80,7 @@ def import_marian(source: Path, directory: Path, *, texts: Sequence[str] = ()) -
         import transformers
 
         with silence_transformers():
-            there: Any = transformers.MarianMTModel
+            there: Any = transformers.AutoModelForSeq2SeqLM
             model = there.from_pretrained(str(source), local_files_only=True)
             there = transformers.MarianTokenizer
             compare_tokenizers(
@@ -136,6 +135,7 @@ def _read_tokenizer(source: Path, settings: dict[str, Any]) -> tuple[Tokenizer, 
         )
     vocabulary = _read_json(source / "vocab.json")
     pad, end = settings["pad_token_id"], settings["eos_token_id"]
+    begin = settings["decoder_start_token_id"]
     unknown = vocabulary.get(str(options.get("unk_token") or "<unk>"))
     spelling = {number: piece for piece, number in vocabulary.items()}
     if unknown is None or sorted(spelling) != list(range(settings["vocab_size"])):
@@ -143,9 +143,11 @@ def _read_tokenizer(source: Path, settings: dict[str, Any]) -> tuple[Tokenizer, 
             f"{source / 'vocab.json'}: does not number {settings['vocab_size']} pieces with "
             "<unk> among them; the files belong to different models"
         )
-    rest = [number for number in sorted(spelling) if number not in (pad, end, unknown)]
-    their_ids = [pad, pad, end, unknown, *rest]
+    rest = [number for number in sorted(spelling) if number not in (pad, begin, end, unknown)]
+    their_ids = [pad, begin, end, unknown, *rest]
     start = "<s>" if "<s>" not in vocabulary else "<start>"
+    if begin != pad:
+        start = spelling.get(begin, start)
     pieces = [spelling[pad], start, *(spelling[number] for number in their_ids[2:])]
     try:
         reads, writes = ((source / f"{side}.spm").read_bytes() for side in ("source", "target"))
@@ -160,9 +162,16 @@ def _convert_config(source: Path, settings: dict[str, Any], vocabulary: int) -> 
     activation = settings["activation_function"]
     search = source / "generation_config.json"
     beam = (_read_json(search) if search.exists() else settings).get("num_beams") or 4
+    kind = settings["model_type"]
+    most = settings["max_position_embeddings"]
+    learned = {"positions": "learned", "max_positions": most}
+    lengths = {"row_length": min(256, most), "max_length": min(200, most - 1)}
     tables: dict[str, dict[str, Any]] = {
         "tokenizer": {"kind": "unigram", "vocabulary": vocabulary, "normalization": "none"},
-        "data": {"languages": languages} if all(isinstance(x, str) for x in languages) else {},
+        "data": {
+            **({"languages": languages} if all(isinstance(x, str) for x in languages) else {}),
+            **(lengths if kind == "blenderbot" else {}),
+        },
         "model": {
             "encoder_layers": settings["encoder_layers"],
             "decoder_layers": settings["decoder_layers"],
@@ -173,6 +182,8 @@ def _convert_config(source: Path, settings: dict[str, Any], vocabulary: int) -> 
             "dropout": float(settings.get("dropout", 0.1)),
             "attention_dropout": float(settings.get("attention_dropout", 0.0)),
             "activation_dropout": float(settings.get("activation_dropout", 0.0)),
+            "norm": "post" if kind == "marian" else "pre",
+            **(learned if kind == "blenderbot" else {}),
             "norm_epsilon": 1e-5,
             "attention_bias": True,
             "output_bias": True,

@@ -77,6 +77,8 @@ class Outcome:
     perplexity: float | None
     signal: int | None
     """This is the signal that interrupted the run, if one did."""
+    report: dict[str, Any] | None = None
+    """This is what adapting a model has gained and lost; None if it was not adapted."""
 
 
 def fit(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from copy import deepcopy
 from itertools import accumulate
 from typing import Any, Literal
@@ -27,6 +27,13 @@ def uses_bf16(precision: Precision, device: torch.device) -> bool:
     """Return whether arithmetic is in bf16 on this device."""
     gpu = device.type == "cuda" and torch.cuda.is_bf16_supported()
     return precision == "bf16" or (precision == "auto" and gpu)
+
+
+def cpu_multiplies_bf16() -> bool:
+    """Return whether this CPU multiplies bf16 faster than fp32."""
+    with suppress(AttributeError, RuntimeError):  # PyTorch does not promise to have these
+        return bool(torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported())
+    return False
 
 
 def uses_kernels(precision: Precision, device: torch.device) -> bool:

@@ -15,9 +15,9 @@ from dragoman.data import Progress
 from dragoman.data.prepare import FIXED_DATA_SETTINGS, Prepared, prepare
 from dragoman.data.readers import fill_in_languages, open_corpus
 from dragoman.data.readers.parallel import Corpus
-from dragoman.errors import ConfigError, ModelError, TrainingError
+from dragoman.errors import ConfigError, TrainingError
 from dragoman.messages import counted
-from dragoman.model_directory import LoadedModel, open_model
+from dragoman.model_directory import LoadedModel, load_model
 from dragoman.run_directory import list_checkpoints
 from dragoman.system.atomic_files import explain_os_errors
 from dragoman.training.distributed.ranks import (
@@ -59,10 +59,10 @@ def train(
     if isinstance(config, str):
         config = load_preset(config)
     config = config.overridden(assignments)
-    first = None if start_from is None else _open_first_model(start_from)
+    first = None if start_from is None else load_model(start_from)
     if first is not None:
-        config = _with_settings_of(first, config, assignments)
-    _check_epochs(epochs, config, assignments)
+        config = with_settings_of(first, config, assignments)
+    check_epochs(epochs, config, assignments)
     directory = Path(run) if run is not None else _new_run()
     if (directory / "config.toml").exists():
         if is_restart_of(directory):
@@ -115,7 +115,7 @@ def train(
             directory, [[Path(file) for file in files] for files in tests], data.config.data
         )
         if first is not None:
-            _check_same_pieces(first, data)
+            check_same_pieces(first, data)
         config = _resolve_config(config, data, directory, first)
         config = _set_epochs(config, data, epochs, quiet=quiet)
         return fit(config, data, directory, start_from=first, quiet=quiet)
@@ -143,30 +143,19 @@ def resume(
             f"and --out {directory}"
         )
     config = Config.load(directory / "config.toml").overridden(assignments)
-    _check_epochs(epochs, config, assignments)
+    check_epochs(epochs, config, assignments)
     data = Prepared.open(directory / run_file.data)
     data.refuse_contradictions(assignments)
     config = _set_epochs(config, data, epochs, quiet=quiet)
     has_checkpoint = bool(list_checkpoints(directory))
     first = None
     if run_file.start_from is not None and not has_checkpoint:
-        first = _open_first_model(directory / run_file.start_from)
+        first = load_model(directory / run_file.start_from)
     with explain_os_errors(directory):
         return fit(config, data, directory, resume=has_checkpoint, start_from=first, quiet=quiet)
 
 
-def _open_first_model(path: Path | str) -> LoadedModel:
-    """Open the model that training begins with; refuse one whose weights are only rounded."""
-    model = open_model(path)
-    if model.has_only_int8:
-        raise ModelError(
-            f"{model.path}: has its weights in int8 only, and cannot be trained further; start "
-            "from the run or the model that it was made of"
-        )
-    return model
-
-
-def _with_settings_of(model: LoadedModel, config: Config, assignments: Sequence[str]) -> Config:
+def with_settings_of(model: LoadedModel, config: Config, assignments: Sequence[str]) -> Config:
     """Return the config with what the first model fixes; refuse assignments that contradict it."""
     if model.config.data.task != config.data.task:
         raise ConfigError(
@@ -180,7 +169,7 @@ def _with_settings_of(model: LoadedModel, config: Config, assignments: Sequence[
             if "dropout" not in key and value != getattr(fixed, key):
                 raise ConfigError(
                     f"{section}.{key} = {value} contradicts {model.path}, which has "
-                    f"{getattr(fixed, key)}; leave it out, or train without --start-from"
+                    f"{getattr(fixed, key)}; leave it out, or train without --from"
                 )
     dropouts = ("dropout", "attention_dropout", "activation_dropout")
     kept = {name: getattr(config.model, name) for name in dropouts}
@@ -192,7 +181,7 @@ def _with_settings_of(model: LoadedModel, config: Config, assignments: Sequence[
     )
 
 
-def _check_same_pieces(model: LoadedModel, data: Prepared) -> None:
+def check_same_pieces(model: LoadedModel, data: Prepared) -> None:
     """Raise ConfigError if a prepared corpus has other pieces than the model."""
     if model.tokenizer.fingerprint != data.tokenizer.fingerprint:
         raise ConfigError(
@@ -255,7 +244,7 @@ def _resolve_config(
     return resolved
 
 
-def _check_epochs(epochs: float | None, config: Config, assignments: Sequence[str]) -> None:
+def check_epochs(epochs: float | None, config: Config, assignments: Sequence[str]) -> None:
     """Raise ConfigError if a number of epochs is impossible or contradicts the settings."""
     if epochs is None:
         return

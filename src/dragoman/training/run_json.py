@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,10 +25,12 @@ class RunFile:
         """Read the file of a run; return None where there is none, or where it is damaged."""
         try:
             values = json.loads((run / "run.json").read_text(encoding="utf-8"))
-            return cls(str(values["data"]), values.get("job"), values.get("start_from"))
+            first = values.get("from", values.get("start_from"))  # its name in version 0.1
+            return cls(str(values["data"]), values.get("job"), first)
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None
 
     def write(self, run: Path) -> None:
         """Write the file of a run, replacing the one that was there in one step."""
-        atomic_write(run / "run.json", json.dumps(dataclasses.asdict(self)) + "\n")
+        table = {"data": self.data, "job": self.job, "from": self.start_from}
+        atomic_write(run / "run.json", json.dumps(table) + "\n")
