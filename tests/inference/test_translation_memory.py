@@ -10,6 +10,7 @@ import pytest
 from lxml import etree
 
 from dragoman.errors import ConfigError, DataError, DragomanError
+from dragoman.inference import translation_memory
 from dragoman.inference.translation_memory import TranslationMemory, translate_with_memory
 from dragoman.inference.translation_types import Issue, Request, Translation
 
@@ -244,3 +245,16 @@ def test_corrections_are_a_memory_that_is_only_read(tmp_path: Path) -> None:
     assert file.read_text(encoding="utf-8") == CORRECTIONS
     with pytest.raises(DataError, match="no such file"):
         TranslationMemory.open(tmp_path / "none.jsonl", "de", "en")
+
+
+def test_thousands_of_sentences_that_differ_in_a_number_delay_nobody(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    known = memory(*((f"Kiste {n} ist offen.", f"Box {n} is open.") for n in range(2, 3000)))
+    found = known.find_translation("Kiste 5000 ist offen!")
+    assert found is not None
+    assert found.text == "Box 5000 is open!"
+    tried: list[str] = []
+    monkeypatch.setattr(translation_memory, "_adapt", lambda text, *_: tried.append(text))
+    assert known.find_translation("(Kiste 5000 ist offen.") is None
+    assert 0 < len(tried) <= 100

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from difflib import SequenceMatcher
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 from xml.sax.saxutils import escape, quoteattr
@@ -30,6 +31,8 @@ LEAST_SIMILARITY: Final = 0.75
 """A sentence that is less similar than this is no suggestion."""
 _CANDIDATES: Final = 12
 """So many sentences that share most with one are compared with it."""
+_VARIANTS: Final = 100
+"""So many sentences that differ in numbers alone are tried, the last ones first."""
 _BUCKETS: Final = 1 << 20
 _NUMBER: Final = re.compile(r"\d+(?:[.,:]\d+)*")
 _LEAD: Final = re.compile(r"[^\w]*")
@@ -154,7 +157,7 @@ class TranslationMemory:
             return None
         if (pair := self._pairs.get(key)) is not None:
             return Match(*pair, 1.0, pair[1])
-        for other in reversed(self._similar.get(_find_skeleton(key), ())):
+        for other in islice(reversed(self._similar.get(_find_skeleton(key), ())), _VARIANTS):
             source, target = self._pairs[other]
             adapted = _adapt(text.strip(), source, target)
             if adapted is not None:
