@@ -334,6 +334,13 @@ def test_a_last_line_that_lacks_only_its_end_is_kept(file: Path) -> None:
     assert file.read_bytes() == whole
 
 
+def test_what_a_killed_service_was_writing_anew_is_removed(file: Path) -> None:
+    (file.parent / f".tmp-{file.name}-abc").write_bytes(b"half")
+    (file.parent / ".tmp-other-abc").write_bytes(b"half")
+    CorrectionFile(file)
+    assert [one.name for one in file.parent.glob(".tmp-*")] == [".tmp-other-abc"]
+
+
 @pytest.mark.parametrize("bad", ["{", "[1]", '{"source": "a"}', "x\x00"])
 def test_a_damaged_line_before_the_last_is_refused_and_nothing_lost(file: Path, bad: str) -> None:
     CorrectionFile(file).add(made("one", "eins"), ignore)
@@ -407,6 +414,7 @@ def test_killed_at_any_moment_it_has_kept_what_it_acknowledged(file: Path) -> No
             found = int(kept[f"sentence {number % 300}"].split()[1])
             assert found in (number, number + 300)
         assert file.read_bytes().endswith(b"\n")
+        assert not list(file.parent.glob(".tmp-*"))
 
 
 @pytest.mark.slow

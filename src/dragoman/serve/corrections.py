@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from glob import escape
 from pathlib import Path
 from threading import Lock
 from typing import Any, Final, NamedTuple
@@ -23,7 +24,7 @@ from dragoman.errors import ConfigError, DataError
 from dragoman.inference.text_layout import TextLayout
 from dragoman.serve.errors import ServiceError
 from dragoman.serve.limits import CORRECTION_BYTES, MAX_CORRECTIONS, MAX_EXPANSION
-from dragoman.system.atomic_files import atomic_write, explain_os_errors
+from dragoman.system.atomic_files import TEMPORARY_PREFIX, atomic_write, explain_os_errors
 from dragoman.workflows.stages import exclusive_lock
 
 _KEY_DIGITS: Final = 12
@@ -157,6 +158,7 @@ class CorrectionFile:
         self.name = path.name
         self.path = Path(os.path.realpath(path))
         self._known: dict[Key, Correction] = {}
+        self._lines: dict[Key, bytes] = {}
         self._bytes = 0
         self._seen: tuple[int, ...] = ()
         """What the file was like when it was last read or written here."""
@@ -164,6 +166,9 @@ class CorrectionFile:
         with self._alone():
             with explain_os_errors(self.path), self.path.open("ab"):
                 pass
+            for leftover in self.path.parent.glob(f"{TEMPORARY_PREFIX}{escape(self.path.name)}-*"):
+                with suppress(OSError):  # of a process that was killed, for the lock is held
+                    leftover.unlink()
             self._read()
 
     def __iter__(self) -> Iterator[Correction]:
@@ -194,19 +199,19 @@ class CorrectionFile:
             learn([*learned, *new])
 
     def _write(self, new: Sequence[Correction]) -> None:
-        added = b"".join(one.to_line() for one in new)
-        count = len(self._known) + sum(one.key not in self._known for one in new)
-        replaced = [known for one in new if (known := self._known.get(one.key))]
-        size = self._bytes + len(added) - sum(len(one.to_line()) for one in replaced)
+        lines = {one.key: one.to_line() for one in new}
+        replaced = [self._lines[key] for key in lines if key in self._lines]
+        count = len(self._lines) + len(lines) - len(replaced)
+        size = self._bytes + sum(map(len, lines.values())) - sum(map(len, replaced))
         if count > MAX_CORRECTIONS or size > CORRECTION_BYTES:
             raise ServiceError(503, "no more corrections are kept; the file for them is full")
         if replaced:
-            after = self._known | {one.key: one for one in new}
-            atomic_write(self.path, b"".join(one.to_line() for one in after.values()))
+            atomic_write(self.path, b"".join((self._lines | lines).values()))
         else:
             with explain_os_errors(self.path):
-                _append(self.path, added)
+                _append(self.path, b"".join(lines.values()))
         self._known.update((one.key, one) for one in new)
+        self._lines.update(lines)
         self._bytes, self._seen = size, self._signature()
 
     def _read(self) -> list[Correction]:
@@ -228,11 +233,13 @@ class CorrectionFile:
             with suppress(ValueError, RecursionError):
                 one = Correction.from_line(rest)
                 found[one.key] = one
+        lines = {key: one.to_line() for key, one in found.items()}
         if rest or len(found) < sum(1 for line in whole.split(b"\n") if line.strip()):
-            data = b"".join(one.to_line() for one in found.values())
+            data = b"".join(lines.values())
             atomic_write(self.path, data)
         news = [one for key, one in found.items() if self._target(key) != one.target]
-        self._known, self._bytes, self._seen = found, len(data), self._signature()
+        self._known, self._lines = found, lines
+        self._bytes, self._seen = len(data), self._signature()
         return news
 
     def _target(self, key: Key) -> str | None:
