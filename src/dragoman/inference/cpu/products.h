@@ -331,7 +331,7 @@ INLINE void NAME(signed_row)(const uint8_t *a, int K, const int8_t *w, int32_t *
         int i = 0;
         for (; i + 2 <= count; i += 2, large >>= 2, fours += 16, w += 512, next += step) {
             __builtin_prefetch(next);
-            if (__builtin_expect(large & 1, 0)) {
+            if (large & 1) {
                 NAME(add_four)(1, 64 / LANES, 2, sum, fours, 0, w);
                 NAME(add_four)(1, 64 / LANES, 2, sum, fours + 8, 0, w + 256);
             } else {
