@@ -46,7 +46,8 @@ def train(
     With `start_from`, a model directory, run or name, that model is adapted to the files. Its
     tokeniser and [model] hold, and without a config so does a schedule made for the set. `replay`
     is general text that it must not forget: pairs, a prepared directory, or text of the source
-    language, which the model translates itself. The outcome has a report of before and after.
+    language, which the model translates itself. The outcome has a report of before and after. A
+    prepared directory with a config is trained on as ever, from the model's weights alone.
     """
     several = environment_world_size() > 1
     if isinstance(config, str):
@@ -57,7 +58,9 @@ def train(
         config = make_parser_schedule(open_model(start_from).config, assignments)
         if epochs is None and "steps" not in parse_assignments(assignments).get("training", {}):
             epochs = PARSER_PASSES
-    if start_from is None or parses or several:
+    # who prepared the data and made the schedule wants the weights to begin with, and no more
+    plain = config is not None and len(files) == 1 and Path(files[0]).is_dir() and not replay
+    if start_from is None or parses or several or plain:
         if replay:
             raise ConfigError(
                 "--replay protects a translator that is adapted by one process; "

@@ -101,8 +101,8 @@ def test_every_version_of_the_kernel_computes_the_same(name: str) -> None:
         kernel_library.use_instruction_set(library)
     for one, other in zip(best, found, strict=True):
         assert one[0].ids == other[0].ids
-        # Another order of a sum can round a key or a value to the next bf16.
-        assert one[0].score == pytest.approx(other[0].score, rel=1e-3)
+        # Floats are added up in other orders: now and then an input is rounded otherwise.
+        assert one[0].score == pytest.approx(other[0].score, rel=3e-4)
 
 
 @pytest.mark.parametrize("beam", [1, 4])

@@ -11,6 +11,7 @@ from dragoman.data.readers import open_corpus
 from dragoman.errors import ConfigError
 from dragoman.inference import Translator
 from dragoman.model_directory import open_model
+from dragoman.text.tokenizer import Tokenizer
 from dragoman.workflows.adaptation.checks import check_characters
 from dragoman.workflows.adaptation.schedule import count_passes, make_schedule, set_steps
 from dragoman.workflows.adaptation.text_sets import (
@@ -86,6 +87,16 @@ def test_characters_without_pieces_are_told_while_they_are_few(trained: Path) ->
         "mine.en: 1 of 461 characters (0.2%) have no piece of their own and are spelt in bytes or "
         "lost: ☃"
     ]
+
+
+def test_symbols_of_a_tokenizer_are_pieces_of_their_own(
+    trained: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, said = open_model(trained), list[str]()
+    monkeypatch.setattr(Tokenizer, "symbols", ["<☃>"])
+    lines = ["<☃> the red dog sees the old tree"] * 20
+    check_characters(lines, model.tokenizer.encode_batch, model, where="mine.en", tell=said.append)
+    assert said == []
 
 
 def test_the_schedule_suits_the_set_and_gives_way_to_the_user(trained: Path) -> None:

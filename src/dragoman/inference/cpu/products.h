@@ -23,6 +23,7 @@
 #define XOR(a, b) _mm512_xor_si512(a, b)
 #define ADD(a, b) _mm512_add_epi32(a, b)
 #define ADD_PAIRS(a, b) _mm512_madd_epi16(a, b)
+#define ADD_16(a, b) _mm512_add_epi16(a, b)
 #define ADD_BYTE_PAIRS(a, b) _mm512_maddubs_epi16(a, b)
 #define ADD_BYTE_FOURS(sum, a, b) _mm512_dpbusd_epi32(sum, a, b)
 #define NOT_ZERO(a) (uint64_t)(PARTS == 2 ? _mm512_test_epi64_mask(a, a) : _mm512_test_epi32_mask(a, a))
@@ -34,6 +35,7 @@
 #define XOR(a, b) _mm256_xor_si256(a, b)
 #define ADD(a, b) _mm256_add_epi32(a, b)
 #define ADD_PAIRS(a, b) _mm256_madd_epi16(a, b)
+#define ADD_16(a, b) _mm256_add_epi16(a, b)
 #define ADD_BYTE_PAIRS(a, b) _mm256_maddubs_epi16(a, b)
 #define ADD_BYTE_FOURS(sum, a, b) _mm256_dpbusd_avx_epi32(sum, a, b)
 #define NOT_ZERO(a) (uint64_t)(PARTS == 2 \
@@ -83,7 +85,8 @@
 #if defined(SIGN_MAGNITUDE)
 /* Of each four the sizes, and then four bytes that are all ones for a negative input, whose weights
    are multiplied inverted, bit by bit. -w - 1 is one too little, so that the sum of the sizes of the
-   negative ones has to be added. Sizes are at most 127, and the sum of two products fits in 16 bits. */
+   negative ones has to be added. Sizes are at most 127, and the sum of two products fits in 16 bits.
+   So does that of four, two of each of two fours, where their sizes sum up to at most 256. */
 #define PARTS 2
 #define INPUT_OFFSET 0
 #elif defined(EVEN_AND_ODD)
@@ -100,11 +103,13 @@
 #endif
 
 #ifdef VECTOR_BITS
-/* After that there is the sum of the sizes of the negative ones. If there is none, as after ReLU,
-   most inputs are zero, and there is no offset: a bit for each four says whether any is not zero. */
+/* After that there is the sum of the sizes of the negative ones, and a bit for each four. If no input
+   is negative, as after ReLU, most are zero, and there is no offset: it says whether any is not zero.
+   Else, if inputs are stored with their sizes, that of every second four says whether its products
+   and those of the next are too large to be added in 16 bits. */
 #define NEGATIVE(inputs) (PARTS * (size_t)(inputs))
-#define USED_FOURS(inputs) (NEGATIVE(inputs) + 4)
-#define ROW_BYTES(inputs) (USED_FOURS(inputs) + ((size_t)(inputs) + 255) / 256 * 8)
+#define FOUR_BITS(inputs) (NEGATIVE(inputs) + 4)
+#define ROW_BYTES(inputs) (FOUR_BITS(inputs) + ((size_t)(inputs) + 255) / 256 * 8)
 #else
 #define ROW_BYTES(inputs) (PARTS * (size_t)(inputs))
 #endif
@@ -143,7 +148,25 @@ static void NAME(find_zeros)(uint8_t *row, int inputs) {
         int i = 0;
         for (; i + LANES / PARTS <= count; i += LANES / PARTS) used |= NOT_ZERO(LOAD(fours + 4 * PARTS * i)) << i;
         for (; i < count; i++) used |= (uint64_t)(NAME(four_bytes)(fours + 4 * PARTS * i) != 0) << i;
-        memcpy(row + USED_FOURS(inputs) + first / 32, &used, 8);
+        memcpy(row + FOUR_BITS(inputs) + first / 32, &used, 8);
+    }
+}
+#endif
+
+#ifdef SIGN_MAGNITUDE
+/* of each two fours, whether in either half the four sizes sum up to more than 256 */
+static void NAME(find_large)(uint8_t *row, int inputs) {
+    for (int first = 0; first < inputs; first += 256) {
+        const int count = inputs - first < 256 ? (inputs - first) / 4 : 64;
+        const uint8_t *fours = row + 2 * (size_t)first;
+        const __m128i ones = _mm_set1_epi32(0x01010101), most = _mm_set1_epi64x(0x01000100);
+        uint64_t large = 0;
+        for (int i = 0; i + 2 <= count; i += 2) {
+            __m128i pairs = _mm_maddubs_epi16(_mm_loadu_si128((const __m128i *)(fours + 8 * i)), ones);
+            __m128i sums = _mm_add_epi16(pairs, _mm_srli_si128(pairs, 8));
+            large |= (uint64_t)(_mm_cvtsi128_si32(_mm_cmpgt_epi16(sums, most)) != 0) << i;
+        }
+        memcpy(row + FOUR_BITS(inputs) + first / 32, &large, 8);
     }
 }
 #endif
@@ -210,6 +233,9 @@ static void NAME(round_row)(const float *x, float by, int negative, int count, u
 #ifdef VECTOR_BITS
     memcpy(row + NEGATIVE(count), &sum, 4);
     if (!NAME(has_negative)(row, count)) NAME(find_zeros)(row, count);
+#ifdef SIGN_MAGNITUDE
+    else NAME(find_large)(row, count);
+#endif
 #else
     (void)sum;
 #endif
@@ -235,19 +261,17 @@ static void NAME(quantize)(const float *x, int stride, int rows, int width, uint
 /* --- tiles of vectors: the products of some rows with 64 outputs; how many is returned --- */
 
 #ifdef VECTOR
-#if VECTOR_BITS == 256
-#define SPARSE_ROWS 1 /* two have twice as many fours in which either is not zero */
-#endif
-#if VECTOR_BITS == 512
+#if defined(SIGN_MAGNITUDE)
+#define VECTOR_ROWS 1 /* each row has its own inputs that are too large */
+#define SPARSE_ROWS 1
+#elif VECTOR_BITS == 512
 #define VECTOR_ROWS 6
-#define SPARSE_ROWS 2 /* one has too few sums to be added to at a time */
 #define TILE_VECTORS(rows) 4
-#elif defined(SIGN_MAGNITUDE)
-#define VECTOR_ROWS 3
-#define TILE_VECTORS(rows) ((rows) == 1 ? 8 : 4)
+#define SPARSE_ROWS 2 /* one has too few sums to be added to at a time */
 #elif VECTOR_BITS == 256
 #define VECTOR_ROWS 6
 #define TILE_VECTORS(rows) ((rows) == 1 ? 8 : (rows) <= 3 ? 4 : 2)
+#define SPARSE_ROWS 1 /* two have twice as many fours in which either is not zero */
 #elif defined(EVEN_AND_ODD)
 #define VECTOR_ROWS 3
 #define TILE_VECTORS(rows) ((rows) == 1 ? 4 : 2)
@@ -283,18 +307,49 @@ INLINE void NAME(add_four)(const int R, const int C, const int parts, VECTOR sum
     }
 }
 
+#ifdef SIGN_MAGNITUDE
+/* add the products of eight inputs of a row with 64 outputs: together in 16 bits, and then in 32 */
+INLINE void NAME(add_two_fours)(VECTOR *sum, const uint8_t *a, const int8_t *w) {
+    const VECTOR x = REPEAT(NAME(four_bytes)(a)), sign = REPEAT(NAME(four_bytes)(a + 4));
+    const VECTOR other_x = REPEAT(NAME(four_bytes)(a + 8)), other_sign = REPEAT(NAME(four_bytes)(a + 12));
+    UNROLL for (int c = 0; c < 64 / LANES; c++) {
+        VECTOR products = ADD_BYTE_PAIRS(x, XOR(LOAD(w + 4 * LANES * c), sign));
+        VECTOR other = ADD_BYTE_PAIRS(other_x, XOR(LOAD(w + 256 + 4 * LANES * c), other_sign));
+        sum[c] = ADD(sum[c], ADD_PAIRS(ADD_16(products, other), REPEAT(0x00010001)));
+    }
+}
+
+/* a row with negative inputs; with each eight inputs `step` bytes from `next` on are prefetched */
+INLINE void NAME(signed_row)(const uint8_t *a, int K, const int8_t *w, int32_t *out, const int8_t *next, size_t step) {
+    VECTOR sum[1][8];
+    UNROLL for (int c = 0; c < 64 / LANES; c++) sum[0][c] = REPEAT(NAME(four_bytes)(a + NEGATIVE(K)));
+    for (int first = 0; first < K; first += 256) {
+        const int count = K - first < 256 ? (K - first) / 4 : 64;
+        uint64_t large;
+        memcpy(&large, a + FOUR_BITS(K) + first / 32, 8);
+        const uint8_t *fours = a + 2 * (size_t)first;
+        int i = 0;
+        for (; i + 2 <= count; i += 2, large >>= 2, fours += 16, w += 512, next += step) {
+            __builtin_prefetch(next);
+            if (large & 1) {
+                NAME(add_four)(1, 64 / LANES, 2, sum, fours, 0, w);
+                NAME(add_four)(1, 64 / LANES, 2, sum, fours + 8, 0, w + 256);
+            } else {
+                NAME(add_two_fours)(sum[0], fours, w);
+            }
+        }
+        if (i < count) NAME(add_four)(1, 64 / LANES, 2, sum, fours, 0, w); /* of the last inputs */
+    }
+    UNROLL for (int c = 0; c < 64 / LANES; c++) STORE(out + LANES * c, sum[0][c]);
+}
+#else
 /* R rows and C vectors of outputs; with each four inputs `step` bytes from `next` on are prefetched */
 INLINE void NAME(tile)(const int R, const int C, const uint8_t *a, int K, const int8_t *w, int32_t *out,
                        const int8_t *next, size_t step) {
     const size_t row = ROW_BYTES(K);
     VECTOR sum[VECTOR_ROWS][8];
-    UNROLL for (int r = 0; r < R; r++) {
-        int32_t first = 0;
-#ifdef SIGN_MAGNITUDE
-        first = NAME(four_bytes)(a + r * row + NEGATIVE(K));
-#endif
-        UNROLL for (int c = 0; c < C; c++) sum[r][c] = REPEAT(first);
-    }
+    UNROLL for (int r = 0; r < R; r++)
+        UNROLL for (int c = 0; c < C; c++) sum[r][c] = REPEAT(0);
     for (const uint8_t *end = a + PARTS * (size_t)K; a < end; a += PARTS * 4, w += 256, next += step) {
         __builtin_prefetch(next);
         NAME(add_four)(R, C, PARTS, sum, a, row, w);
@@ -310,6 +365,7 @@ INLINE void NAME(row_tiles)(const int R, const uint8_t *a, int K, const int8_t *
     for (int c = 0; c < 64 / LANES; c += C, next += step * (K / 4))
         NAME(tile)(R, C, a, K, w + 4 * LANES * c, out + LANES * c, next, step);
 }
+#endif
 
 #ifdef VECTOR_BITS
 /* up to SPARSE_ROWS rows without negative inputs, and only those of their fours that are not zero */
@@ -323,7 +379,7 @@ INLINE void NAME(sparse_tiles)(const int R, const uint8_t *a, int K, const int8_
     for (int first = 0; first < K / 4; first += 64) {
         uint64_t used = 0, own;
         UNROLL for (int r = 0; r < R; r++) {
-            memcpy(&own, a + r * row + USED_FOURS(K) + first / 8, 8);
+            memcpy(&own, a + r * row + FOUR_BITS(K) + first / 8, 8);
             used |= own;
         }
         for (; used; used &= used - 1) {
@@ -408,6 +464,10 @@ APART int NAME(vector_tiles)(int rows, const uint8_t *a, int K, const int8_t *w,
     if (!NAME(has_negative)(a, K) && (rows < SPARSE_ROWS || !NAME(has_negative)(a + (SPARSE_ROWS - 1) * ROW_BYTES(K), K)))
         return NAME(positive_tiles)(rows, a, K, w, out, next, share);
 #endif
+#ifdef SIGN_MAGNITUDE
+    NAME(signed_row)(a, K, w, out, next, share / (K / 4) * 2);
+    return 1;
+#else
     switch (rows) {
     case 1: NAME(row_tiles)(1, a, K, w, out, next, share); return 1;
     case 2: NAME(row_tiles)(2, a, K, w, out, next, share); return 2;
@@ -420,6 +480,7 @@ APART int NAME(vector_tiles)(int rows, const uint8_t *a, int K, const int8_t *w,
 #endif
     default: NAME(row_tiles)(VECTOR_ROWS, a, K, w, out, next, share); return VECTOR_ROWS;
     }
+#endif
 }
 #endif
 #else
@@ -602,6 +663,7 @@ static void NAME(linear)(Scratch *s, const Linear *l, const float *x, int stride
 #undef XOR
 #undef ADD
 #undef ADD_PAIRS
+#undef ADD_16
 #undef ADD_BYTE_PAIRS
 #undef ADD_BYTE_FOURS
 #undef EVEN_BYTES

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
@@ -92,7 +93,11 @@ def check_characters(
 ) -> None:
     """Raise DataError if many characters have no piece of their own; tell which, if some have."""
     tokenizer = model.tokenizer
-    counts = Counter(c for text in map(tokenizer.normalize, texts) for c in text if c != " ")
+    normalized = map(tokenizer.normalize, texts)
+    if symbols := tokenizer.symbols:  # which are pieces as a whole
+        pattern = re.compile("|".join(map(re.escape, symbols)))
+        normalized = (pattern.sub("", text) for text in normalized)
+    counts = Counter(c for text in normalized for c in text if c != " ")
     spelled = tokenizer.byte_ids | {UNK}
     characters = list(counts)
     encoded = zip(characters, encode(characters), strict=True)
