@@ -93,7 +93,7 @@ def check_characters(
 ) -> None:
     """Raise DataError if many characters have no piece of their own; tell which, if some have."""
     tokenizer = model.tokenizer
-    normalized = map(tokenizer.normalize, texts)
+    normalized: Iterable[str] = map(tokenizer.normalize, texts)
     if symbols := tokenizer.symbols:  # which are pieces as a whole
         pattern = re.compile("|".join(map(re.escape, symbols)))
         normalized = (pattern.sub("", text) for text in normalized)
