@@ -164,7 +164,8 @@ def expand_paired_files(words: Sequence[str]) -> list[str]:
         if word in options and rest:
             first = rest.pop(0)
             repeated.append(first)
-            alone = holds_both_sides(Path(first)) or Path(first).is_dir()
+            prepared = word == "--replay" and Path(first).is_dir()
+            alone = prepared or holds_both_sides(Path(first))
             if not alone and rest and not rest[0].startswith("-"):
                 repeated += [word, rest.pop(0)]
     return repeated
