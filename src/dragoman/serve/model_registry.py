@@ -29,6 +29,7 @@ BATCHED_OPTIONS: Final = frozenset(
         "align",
         "beam",
         "candidates",
+        "formality",
         "length_penalty",
         "lines",
         "max_extra",

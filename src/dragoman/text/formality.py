@@ -169,8 +169,9 @@ _KOREAN_POLITE: Final = lazy_pattern(
 )
 """Other syllables before 요 make nouns (필요, 개요) or lists of old texts (아들이요)."""
 _NOUNS: Final = _words(
-    "바다 캐나다 소다 판다 수다 람다 르완다 우간다 혼다 베란다 분야 시야 광야 평야 심야 임야 "
-    "이해 올해 피해 오해 손해 항해 북해 남해 동해 서해 방해 새해 한해 저해 공해 지중해 빨래"
+    "바다 캐나다 소다 수다 람다 르완다 우간다 혼다 베란다 분야 시야 광야 평야 심야 임야 "
+    "이해 올해 피해 오해 손해 항해 북해 남해 동해 서해 방해 새해 한해 저해 공해 지중해 빨래 어머니 "
+    "할머니 아주머니 언니 주머니 아니"
 )
 """Nouns that end as a verb does."""
 _CASUAL: Final = lazy_pattern(
@@ -193,14 +194,15 @@ def _find_korean(text: str) -> set[Formality]:
     found: set[Formality] = set()
     for sentence in _KOREAN_SENTENCE.findall(text):
         words = _KOREAN_WORD.findall(sentence)
-        marked = _SENTENCE_MARK.search(sentence) is not None
-        if words and (one := _korean_ending(words[-1], marked=marked)):
+        mark = _SENTENCE_MARK.search(sentence)
+        if words and (one := _korean_ending(words[-1], mark[0] if mark else "")):
             found.add(one)
     return found
 
 
-def _korean_ending(word: str, *, marked: bool) -> Formality | None:
+def _korean_ending(word: str, mark: str) -> Formality | None:
     """Return what the last word of a sentence says; the mark after it tells verbs from nouns."""
+    marked = bool(mark)
     formal = _KOREAN_FORMAL.search(word)
     if formal and (formal[0].startswith("십") or _final(word[: formal.start()]) == _B):
         return "formal"
@@ -215,6 +217,7 @@ def _korean_ending(word: str, *, marked: bool) -> Formality | None:
         word in _CASUAL_WORDS
         or (last in "어아" and _final(before) in (_SS, _BS))
         or (last in "게래까" and _final(before) == _L)
+        or (mark in "?？" and last in "니냐" and bool(before) and word not in _NOUNS)
         or (last in "지네니냐군" and _final(before) == _SS)
         or _CASUAL.search(word) is not None
     )
