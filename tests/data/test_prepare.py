@@ -404,6 +404,10 @@ def test_half_of_the_sources_whose_targets_tell_get_their_tag(tmp_path, held_out
     assert all(tag in (None, kind) for tag, kind in zip(found, kinds, strict=True))
     for kind in ("<formal>", "<informal>"):
         assert 0.4 < found.count(kind) / kinds.count(kind) < 0.6
+    counts = ", ".join(
+        f"{tag} before {found.count(tag)} sources" for tag in prepared.tokenizer.tags
+    )
+    assert f"tags: {counts}" in prepared.lines()
     assert set(tags_of(prepared, prepared.valid)) == {None}, "it is translated without"
     texts = [*decoded(prepared, prepared.train), *decoded(prepared, prepared.valid)]
     assert set(pairs) <= set(texts), "a tag is no text"

@@ -15,7 +15,10 @@ import pytest
 from dragoman.config import Config
 from dragoman.errors import ConfigError
 from dragoman.inference import Glossary, Translation, Translator, load
+from dragoman.inference.pivot_translator import PivotTranslator
 from dragoman.text.formality import formality_of
+
+from ..fake_engines import make_translator
 
 SCRIPT = Path(__file__).resolve().parents[2] / "benchmarks" / "formality.py"
 SETTINGS = ("training.threads=1",)
@@ -154,6 +157,15 @@ def test_the_model_says_which_tags_it_knows(model: Path) -> None:
     assert Config.load(model / "config.toml").data.formality == 0.5
 
 
+def test_of_two_models_the_second_is_asked(translator: Translator) -> None:
+    both = PivotTranslator(make_translator("identity", ("ko", "en")), translator)
+    text = "Have you found your key?"
+    assert both.translate(text, formality="more").text == "Haben Sie Ihren Schlüssel gefunden?"
+    found = both.translate(text, formality="less", align=True)
+    assert found.text == "Hast du deinen Schlüssel gefunden?"
+    assert "formal" not in everything(found)
+
+
 # --- the command ---
 
 
@@ -165,6 +177,10 @@ def test_the_command_asks_for_a_formality(command: Callable[..., Any], model: Pa
     ):
         found = command("translate", model, source, "--formality", wish, "--device", "cpu")
         assert (found.status, found.out) == (0, f"{wanted}\n")
+
+
+def test_info_names_the_tags(command: Callable[..., Any], model: Path) -> None:
+    assert "formality: <formal>, <informal>\n" in command("info", model).out
 
 
 def test_the_command_refuses_before_it_writes(

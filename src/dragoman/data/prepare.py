@@ -123,7 +123,12 @@ class Prepared:
             f"tokenizer: {self.tokenizer.kind}, {len(self.tokenizer):,} pieces, "
             f"{self.tokenizer.fingerprint[:8]}",
             *([] if self.config.data.task == "parsing" else [f"languages: {named}"]),
+            *([f"tags: {self._count_tags()}"] if self.tokenizer.tags else []),
         ]
+
+    def _count_tags(self) -> str:
+        counts = {tag: self.train.count_first(i) for tag, i in self.tokenizer.tags.items()}
+        return ", ".join(f"{tag} before {counted(n, 'source')}" for tag, n in counts.items())
 
     def refuse_contradictions(self, assignments: Iterable[str]) -> None:
         """Raise ConfigError if any of these ``section.key=value`` is not what was prepared with."""
