@@ -126,10 +126,26 @@ def test_whole_texts_and_what_is_protected_in_them_are_addressed_so(
         assert "https://example.org/a" in found
 
 
-def test_a_sentence_as_long_as_the_model_allows_takes_a_tag(translator: Translator) -> None:
-    words = "Please bring your ticket now and " * 40
-    found = translator.translate(words, formality="more", raw=True)
-    assert found.text
+def test_no_source_is_longer_with_its_tag_than_the_model_allows(
+    translator: Translator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pipeline, lengths = translator._pipeline, list[int]()
+    search = pipeline._search
+
+    def record(segments: Any, ids: Any, settings: Any) -> Any:
+        lengths.extend(map(len, ids))
+        return search(segments, ids, settings)
+
+    monkeypatch.setattr(pipeline, "_search", record)
+    limit = translator.config.data.max_length
+    word = next(one for one in ("you", "the") if len(translator.tokenizer.encode(one)) == 1)
+    text = " ".join([word] * limit)
+    translator.translate(text, raw=True)
+    assert lengths == [limit]
+    lengths.clear()
+    found = translator.translate(text, raw=True, formality="more")
+    assert sum(lengths) == limit + 2, "it is cut, and both parts have a tag"
+    assert max(lengths) <= limit
     assert "formal" not in everything(found)
 
 
