@@ -15,6 +15,8 @@ command of Dragoman or a file of text, and is not repeated if its result is ther
     model               the student in int8
 
 Translating keeps the processors busy and the GPU half idle, so that the student learns meanwhile.
+With ``--formality 0.5`` both learn to address their reader as they are asked to, by tags before so
+large a share of the sources; the student also learns what the teacher says when it is asked.
 ``--until`` ends after a stage, so that what the next one needs can be brought, or made elsewhere.
 """
 
@@ -33,6 +35,8 @@ from pathlib import Path
 
 from korean_style import formal
 
+from dragoman.text.formality import formality_of
+
 HERE = Path(__file__).resolve().parent
 STAGES = ("tokenizer", "reversed", "teacher", "model")
 MARK = "<bt>"
@@ -43,6 +47,8 @@ STYLES = {"ko": formal}
 """What is done to text of a language before a model learns to write like it."""
 STUDENT_STEPS_A_SECOND = 85
 """What an H200 makes of the student's steps, evaluation and compilation apart."""
+ASKED = {"more": "formal", "less": "informal"}
+"""What the teacher is asked for, and what is then learned from, where formality is learned."""
 ONE_RATE = ("--set", "training.schedule=constant")
 """The settings of a model that another goes on from."""
 
@@ -68,14 +74,16 @@ class Recipe:
     """The time by which the student is to be trained, if need be for fewer steps."""
     sentences: int
     processes: int
+    formality: float = 0.0
+    """The share of the sources with tags, where a known formality can be asked for."""
 
     def files(self, stem: str) -> Texts:
         """Return the files of source and target that a stage makes."""
         return self.out / f"{stem}.{self.source}", self.out / f"{stem}.{self.target}"
 
     def style(self, text: str) -> str:
-        """Return a text of the target language as it is to be written."""
-        change = STYLES.get(self.target)
+        """Return a text of the target language as it is to be written; tags need all its styles."""
+        change = None if self.formality else STYLES.get(self.target)
         return text if change is None else change(text)
 
     def read_corpus(self, name: str = "corpus") -> list[tuple[str, str]]:
@@ -98,9 +106,11 @@ class Recipe:
                 continue
             settings = ["tokenizer.character_coverage=0.99995"]
             settings += [f'tokenizer.symbols=["{MARK}"]'] if name == "teacher" else []
+            settings += [f"data.formality={self.formality}"] if self.formality else []
             dragoman(
                 *("tokenizer", "train", *corpus, *more, "--out", tokenizer),
                 *("--preset", HERE / f"{name}.toml"),
+                *("--languages", f"{self.source},{self.target}"),
                 *(word for setting in settings for word in ("--set", setting)),
             )
 
@@ -142,6 +152,7 @@ class Recipe:
                 *("--tokenizer", self.out / f"{preset}-tokenizer"),
                 *("--preset", HERE / f"{preset}.toml", "--languages"),
                 f"{self.source},{self.target}",
+                *(("--set", f"data.formality={self.formality}") if self.formality else ()),
             )
         return data
 
@@ -158,7 +169,9 @@ class Recipe:
             )
         return run
 
-    def translate(self, model: Path | str, texts: Sequence[str], beam: int) -> list[str]:
+    def translate(
+        self, model: Path | str, texts: Sequence[str], beam: int, wish: str = "default"
+    ) -> list[str]:
         """Return unchecked translations of lines, made by several processes."""
         folder = self.out / "parts"
         folder.mkdir(exist_ok=True)
@@ -168,6 +181,7 @@ class Recipe:
             given, made = folder / f"{part}.in", folder / f"{part}.out"
             write(given, texts[part :: self.processes])
             options = ["--lines", "--raw", "--beam", str(beam), "--window", "60000", "--force"]
+            options += ["--formality", wish]
             command = [sys.executable, "-m", "dragoman", "translate", str(model), str(given)]
             running.append((subprocess.Popen([*command, "--out", str(made), *options]), made))
         result = [""] * len(texts)
@@ -205,9 +219,22 @@ class Recipe:
         sources = [*general, *twice, *rest][: self.sentences]
         chance.shuffle(sources)  # so that the processes end together
         found = self.translate(teacher, sources, beam=4)
+        pairs = [*zip(sources, found, strict=True), *self.ask_for_formality(teacher, sources)]
         write_pairs(short, entries)
-        write_pairs(files, filter(is_plausible, zip(sources, found, strict=True)))
+        write_pairs(files, filter(is_plausible, pairs))
         return [files, short]
+
+    def ask_for_formality(self, teacher: Path, sources: Sequence[str]) -> list[tuple[str, str]]:
+        """Return a quarter of the sources with what the teacher says where it is asked and obeys.
+
+        By itself it would say nearly everything in one way.
+        """
+        some, pairs = sources[: len(sources) // 4], list[tuple[str, str]]()
+        for wish, kind in ASKED.items() if self.formality else ():
+            found = self.translate(teacher, some, 4, wish)
+            both = zip(some, found, strict=True)
+            pairs += [pair for pair in both if formality_of(pair[1], self.target) == kind]
+        return pairs
 
     def run(self, until: str) -> None:
         """Go through the stages, up to one of them."""
@@ -300,6 +327,7 @@ def main() -> None:
     parser.add_argument("--teacher-steps", type=int, default=7000)
     parser.add_argument("--pretraining-minutes", type=float, default=3.7)
     parser.add_argument("--student-steps", type=int, default=34_000)
+    parser.add_argument("--formality", type=float, default=0.0, help="share of tagged sources")
     parser.add_argument("--minutes", type=float, default=1e6, help="by when all is to be done")
     parser.add_argument("--until", choices=STAGES, default="model")
     parser.add_argument("--sentences", type=int, default=2_000_000, help="that the teacher does")
@@ -321,6 +349,7 @@ def main() -> None:
         end=time.time() + 60 * values.minutes,
         sentences=values.sentences,
         processes=values.processes,
+        formality=values.formality,
     ).run(values.until)
 
 

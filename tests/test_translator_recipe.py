@@ -109,3 +109,30 @@ def test_a_teacher_marks_and_a_student_takes_text_as_the_reverse_model_wrote_it(
     [marked] = recipe.mark([files])
     assert [module.read(file) for file in marked] == [["<bt> Hallo Welt"], ["Hello world"]]
     assert module.read(files[0]) == ["Hallo Welt"]
+
+
+def test_a_recipe_with_formality_tags_sources_and_asks_the_teacher(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = load("train_translator", monkeypatch)
+    ran: list[list[str]] = []
+    monkeypatch.setattr(module, "dragoman", lambda *words: ran.append(list(map(str, words))))
+
+    def make(**changes: object) -> object:
+        fields = dict.fromkeys(module.Recipe.__dataclass_fields__, 1)
+        paths = {"corpus": tmp_path, "out": tmp_path, "source": "en", "target": "ko"}
+        return module.Recipe(**fields | paths | {"valid": ("a", "b"), "formality": 0.0} | changes)
+
+    def translate(self: object, model: object, texts: list[str], beam: int, wish: str) -> list[str]:
+        return [{"more": f"{text} 갑니다.", "less": "가요."}[wish] for text in texts]
+
+    monkeypatch.setattr(module.Recipe, "translate", translate)
+    plain, tagged = make(), make(formality=0.5)
+    for recipe in (plain, tagged):
+        recipe.make_tokenizers()
+        recipe.prepare("first", "teacher", [(tmp_path / "a", tmp_path / "b")])
+    assert ["data.formality=0.5" in words for words in ran] == [False] * 3 + [True] * 3
+    assert (plain.style("간다."), tagged.style("간다.")) == ("갑니다.", "간다.")
+    asked = tagged.ask_for_formality(tmp_path, list("abcdefgh"))
+    assert asked == [("a", "a 갑니다."), ("b", "b 갑니다.")], "that it is polite was not asked for"
+    assert plain.ask_for_formality(tmp_path, list("abcdefgh")) == []

@@ -91,6 +91,10 @@ class DataConfig:
     """Drop a pair whose two sides are the same text."""
     identify_languages: tuple[str, ...] = ()
     """ISO codes of source and target; pairs identified as other languages are dropped."""
+    formality: float = 0.0
+    """Share of the pairs whose target addresses its reader in a known way, German or Korean, that
+    get a tag before the source, so that `translate --formality` can ask for it (0: no tags; 0.5 is
+    usual, so that the model also works without them)."""
     subword_sampling: float = 0.0
     """Draw another segmentation of every sentence each epoch: the merge dropout of BPE, or the
     smoothing of the unigram model's sampling (0: off; 0.1 is usual)."""
@@ -101,7 +105,7 @@ class DataConfig:
     def __post_init__(self) -> None:
         _check_at_least("data", self, 2, "max_length", "row_length")
         _check_at_least("data", self, 0, "max_ratio")
-        _check_fraction("data", self, "subword_sampling")
+        _check_fraction("data", self, "subword_sampling", "formality")
         for name in ("languages", "identify_languages"):
             codes = getattr(self, name)
             _require(

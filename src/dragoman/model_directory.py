@@ -399,4 +399,6 @@ def _cell(value: Any) -> str:
         return ", ".join(f"{key} {_cell(item)}" for key, item in value.items())
     if isinstance(value, float):
         return f"{value:.2f}"
+    if isinstance(value, list):
+        return ", ".join(f"`{_cell(item)}`" for item in value)
     return f"{value:,}" if isinstance(value, int) else str(value)

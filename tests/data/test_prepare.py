@@ -14,7 +14,7 @@ import pytest
 from dragoman.config import Config
 from dragoman.data.prepare import Prepared, prepare
 from dragoman.data.readers.parallel import open_parallel_corpus
-from dragoman.errors import DataError, DragomanError
+from dragoman.errors import ConfigError, DataError, DragomanError
 from dragoman.text.tokenizer import Tokenizer
 
 CONFIG = Config().overridden(["tokenizer.vocabulary=330", "data.max_length=60"])
@@ -373,3 +373,65 @@ def test_a_vocabulary_of_text_without_spaces_shrinks_too(tmp_path):
     assert 660 < len(prepared.tokenizer) < 20_000
     held = list(zip(prepared.valid_source, prepared.valid_target, strict=True))
     assert decoded(prepared, prepared.valid) == held
+
+
+# --- tags of formality ---
+
+FORMAL = CONFIG.overridden(["data.formality=0.5", 'data.languages=["en","de"]'])
+
+
+def address(count):
+    """Pairs of which a third is formal, a third informal, and a third neither."""
+    kinds = ["haben sie {} gesehen", "hast du {} gesehen", "es hat {} gesehen"]
+    return [
+        (f"{source} seen", kinds[n % 3].replace("haben sie", "Haben Sie").format(target))
+        for n, (source, target) in enumerate(sentences(count))
+    ]
+
+
+def tags_of(prepared, store):
+    names = {number: name for name, number in prepared.tokenizer.tags.items()}
+    return [names.get(int(store.source(i)[0])) for i in range(len(store))]
+
+
+@pytest.mark.parametrize("held_out", [True, False])
+def test_half_of_the_sources_whose_targets_tell_get_their_tag(tmp_path, held_out):
+    pairs, valid = address(900), None if held_out else put(tmp_path, "dev", address(910)[900:])
+    prepared = prepare(put(tmp_path, "a", pairs), tmp_path / "o", FORMAL, valid=valid, workers=0)
+    found = tags_of(prepared, prepared.train)
+    wanted = {"Haben": "<formal>", "hast": "<informal>", "es": None}
+    kinds = [wanted[target.split()[0]] for _, target in decoded(prepared, prepared.train)]
+    assert all(tag in (None, kind) for tag, kind in zip(found, kinds, strict=True))
+    for kind in ("<formal>", "<informal>"):
+        assert 0.4 < found.count(kind) / kinds.count(kind) < 0.6
+    counts = ", ".join(
+        f"{tag} before {found.count(tag)} sources" for tag in prepared.tokenizer.tags
+    )
+    assert f"tags: {counts}" in prepared.lines()
+    assert set(tags_of(prepared, prepared.valid)) == {None}, "it is translated without"
+    texts = [*decoded(prepared, prepared.train), *decoded(prepared, prepared.valid)]
+    assert set(pairs) <= set(texts), "a tag is no text"
+
+
+def test_without_the_setting_there_are_no_tags(tmp_path):
+    prepared = prepare(put(tmp_path, "a", address(300)), tmp_path / "o", CONFIG, workers=0)
+    assert prepared.tokenizer.tags == {}
+
+
+def test_a_tokenizer_without_tags_cannot_have_them(tmp_path, tokenizer):
+    corpus = put(tmp_path, "a", address(300))
+    with pytest.raises(ConfigError, match="needs a tokeniser with the tag <formal>, and this one"):
+        prepare(corpus, tmp_path / "o", FORMAL, tokenizer=tokenizer)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ('data.languages=["de","en"]', "there are no rules for English"),
+        ("data.languages=[]", "there are no rules for a language that is not named"),
+        ("data.formality=1", "must be at least 0 and below 1"),
+    ],
+)
+def test_tags_that_cannot_be_are_refused(tmp_path, change, message):
+    with pytest.raises(ConfigError, match=message):
+        prepare(put(tmp_path, "a", address(300)), tmp_path / "o", FORMAL.overridden([change]))

@@ -110,3 +110,14 @@ def test_forgetting_changes_nothing(bpe: Tokenizer, monkeypatch: pytest.MonkeyPa
     sampler = SubwordSampler(bpe, 0.3)
     assert sampler(batch, 1) == expected
     assert len(sampler._drawn) <= 7
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+def test_a_tag_stays_before_its_source(kind):
+    config = TokenizerConfig(kind=kind, vocabulary=350)
+    tokenizer = Tokenizer.train(sentences(300), config, tags=("<formal>",))
+    plain = np.array(tokenizer.encode(sentences(1)[0]))
+    tagged = np.array([tokenizer.tags["<formal>"], *plain])
+    sampler = SubwordSampler(tokenizer, 0.5)
+    [with_tag], [without] = sampler([tagged], 1), sampler([plain], 1)
+    assert with_tag == [tokenizer.tags["<formal>"], *without]

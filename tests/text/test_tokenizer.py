@@ -306,3 +306,24 @@ def test_the_settings_file_says_what_the_tokeniser_is(tmp_path):
         "normalization": "nfc",
         "fingerprint": TOKENIZERS["unigram"].fingerprint,
     }
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_tag_is_a_piece_that_no_text_has_and_that_says_nothing(kind, tmp_path):
+    config = TokenizerConfig(kind=kind, vocabulary=330, symbols=("<de>",))
+    made = Tokenizer.train(sentences(), config, tags=("<formal>", "<informal>"))
+    made.save(tmp_path)
+    tokenizer = Tokenizer.load(tmp_path)
+    assert list(tokenizer.tags) == ["<formal>", "<informal>"]
+    assert tokenizer.symbols == ["<de>"]
+    plain = tokenizer.encode("so <formal> it is")
+    assert not set(plain) & set(tokenizer.tags.values())
+    tagged = [tokenizer.tags["<formal>"], *plain]
+    assert tokenizer.decode(tagged) == tokenizer.decode(plain) == "so <formal> it is"
+    assert tokenizer.word_indices(tagged) == [-1, *tokenizer.word_indices(plain)]
+    with pytest.raises(ConfigError, match="'<de>' is taken by a tag; leave it out"):
+        Tokenizer.train(sentences(), config, tags=("<de>",))
+
+
+def test_a_tokenizer_learned_without_tags_has_none():
+    assert TOKENIZERS["bpe"].tags == {}

@@ -95,7 +95,11 @@ def _describe_model(path: Path) -> dict[str, Any]:
         "pieces": f"{len(loaded.tokenizer):,} ({loaded.tokenizer.kind})",
         "parameters": f"{count_weights(loaded):,}" + (", in int8 only" * loaded.has_only_int8),
         "on this CPU": describe_cpu_path(m),
-        **{key: value for key, value in loaded.card.items() if key not in ("format", "parameters")},
+        **{
+            key: ", ".join(map(str, value)) if key == "formality" else value
+            for key, value in loaded.card.items()
+            if key not in ("format", "parameters")
+        },
     }
 
 

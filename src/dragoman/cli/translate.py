@@ -42,6 +42,7 @@ from dragoman.cli.translation_modes import (
 from dragoman.errors import ConfigError, ModelError
 from dragoman.messages import counted
 from dragoman.system.numpy_threads import import_numpy_without_threads
+from dragoman.text.formality import Wish
 
 if TYPE_CHECKING:
     from dragoman.inference import Translator
@@ -184,6 +185,10 @@ def translate(
     candidates: Candidates = None,
     rerank_weight: RerankWeight = None,
     length_reward: LengthReward = None,
+    formality: Annotated[
+        Wish | None,
+        typer.Option(help="How the reader is addressed, by a model that learned it with tags."),
+    ] = None,
     align: Annotated[
         bool, typer.Option("--align", help="Add word alignments to what --json prints.")
     ] = False,
@@ -244,6 +249,7 @@ def translate(
         "candidates": candidates,
         "rerank_weight": rerank_weight,
         "length_reward": length_reward,
+        "formality": formality,
         "align": align or alignments is not None,
     }
     if glossary is not None:
@@ -310,6 +316,7 @@ def translate(
         raise ModelError(
             f"{path}: has no attention to its source, so no alignments; leave out {option}"
         )
+    translator.find_tag(formality)  # refuses what the model has not learned, before any output
     if rerank is not None:
         options["rerank"] = load_translator(Path(rerank), device=device, precision=precision)
     if interactive:

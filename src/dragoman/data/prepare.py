@@ -31,6 +31,7 @@ from dragoman.messages import counted
 from dragoman.system.atomic_files import atomic_directory
 from dragoman.system.cores import available_cores
 from dragoman.system.process_pool import map_ahead
+from dragoman.text.formality import formality_of, formality_tag, formality_tags
 from dragoman.text.normalization import normalize
 from dragoman.text.tokenizer import LEAST_VOCABULARY, Tokenizer, VocabularyTooLargeError
 from dragoman.trees.tokenizer_kinds import load_tokenizer
@@ -51,6 +52,7 @@ FIXED_DATA_SETTINGS: Final = tuple(
     if field.name not in ("subword_sampling", "row_length")
 )
 """The settings in [data] that a prepared corpus was made with; the others are for training."""
+_LOTS: Final = 1 << 16
 _KEPT: Final = len(REASONS)
 """The verdict on a pair that is kept; other verdicts are indices into REASONS."""
 
@@ -121,7 +123,12 @@ class Prepared:
             f"tokenizer: {self.tokenizer.kind}, {len(self.tokenizer):,} pieces, "
             f"{self.tokenizer.fingerprint[:8]}",
             *([] if self.config.data.task == "parsing" else [f"languages: {named}"]),
+            *([f"tags: {self._count_tags()}"] if self.tokenizer.tags else []),
         ]
+
+    def _count_tags(self) -> str:
+        counts = {tag: self.train.count_first(i) for tag, i in self.tokenizer.tags.items()}
+        return ", ".join(f"{tag} before {counted(n, 'source')}" for tag, n in counts.items())
 
     def refuse_contradictions(self, assignments: Iterable[str]) -> None:
         """Raise ConfigError if any of these ``section.key=value`` is not what was prepared with."""
@@ -206,6 +213,7 @@ def prepare(
             counting = _CountingCorpus(corpus, report)
             tokenizer = learn_tokenizer(counting, config, show_message)
             total = counting.pairs
+        _check_tags(config.data, tokenizer)
         config = dataclasses.replace(
             config,
             tokenizer=dataclasses.replace(
@@ -274,12 +282,13 @@ def _with_vocabulary(config: Config, vocabulary: int) -> Config:
 def _count_different(pairs: Iterable[Pair], config: Config) -> int:
     """Return a vocabulary for all different words and characters, special pieces included."""
     parses = config.data.task == "parsing"  # a tree is made of actions, not of words
+    symbols = len(config.tokenizer.symbols) + len(_wanted_tags(config.data))
     words: set[str] = set()
     for source, target, _ in pairs:
         for text in (source,) if parses else (source, target):
             words.update(normalize(text, config.tokenizer.normalization).split(" "))
     characters = set().union(*words) if words else set()
-    return LEAST_VOCABULARY + len(config.tokenizer.symbols) + len(words) + len(characters)
+    return LEAST_VOCABULARY + symbols + len(words) + len(characters)
 
 
 def describe_smaller_vocabulary(pieces: int, wanted: int) -> str:
@@ -293,7 +302,26 @@ def describe_smaller_vocabulary(pieces: int, wanted: int) -> str:
 def _learn_pieces(pairs: Iterable[Pair], config: Config) -> Tokenizer:
     if config.data.task == "parsing":
         return TreeTokenizer.learn(pairs, config.tokenizer, config.trees)
-    return Tokenizer.train((side for pair in pairs for side in pair[:2]), config.tokenizer)
+    texts = (side for pair in pairs for side in pair[:2])
+    return Tokenizer.train(texts, config.tokenizer, tags=_wanted_tags(config.data))
+
+
+def _wanted_tags(data: DataConfig) -> tuple[str, ...]:
+    """Return the tags that sources are to begin with."""
+    if not data.formality:
+        return ()
+    if data.task == "parsing":
+        raise ConfigError("data.formality means nothing to a parser; leave it out")
+    return formality_tags(data.target_language)
+
+
+def _check_tags(data: DataConfig, tokenizer: Tokenizer) -> None:
+    """Raise ConfigError if sources are to begin with tags that the tokeniser does not have."""
+    if missing := [tag for tag in _wanted_tags(data) if tag not in tokenizer.tags]:
+        raise ConfigError(
+            f"data.formality = {data.formality} needs a tokeniser with the tag {missing[0]}, and "
+            "this one was learned without; learn one with --set data.formality, or leave it out"
+        )
 
 
 class _CountingCorpus:
@@ -348,6 +376,10 @@ class ChunkEncoder:
         ]
         sources, targets = ([texts[i][side] for i in fitting] for side in (0, 1))
         encoded = tokenizer.encode_normalized(sources), tokenizer.encode_targets(targets)
+        hashes = np.array([pair_hash(*pair) for pair in texts], np.uint64)
+        if self.config.data.formality:
+            for row, i in enumerate(fitting):
+                encoded[0][row] = self._find_tag(targets[row], int(hashes[i])) + encoded[0][row]
         too_long = REASONS.index("too long")
         verdicts = np.full(len(pairs), too_long, np.uint8)
         kept = []
@@ -358,8 +390,18 @@ class ChunkEncoder:
             if reason is None:
                 kept.append(ids)
         flat = [self._concatenate([ids[side] for ids in kept]) for side in (0, 1)]
-        hashes = np.array([pair_hash(*pair) for pair in texts], np.uint64)
         return EncodedChunk(verdicts, hashes, *flat[0], *flat[1])
+
+    def _find_tag(self, target: str, value: int) -> list[int]:
+        """Return the tag before the source of this target, if it has one and the lot falls on it.
+
+        The lot is a pair's hash, so that the same pairs are drawn each time.
+        """
+        data = self.config.data
+        if value % _LOTS >= data.formality * _LOTS:  # not its highest bits, which hold out pairs
+            return []
+        found = formality_of(target, data.target_language or "")
+        return [] if found is None else [self.tokenizer.tags[formality_tag(found)]]
 
     def _concatenate(self, sequences: list[list[int]]) -> tuple[Ids, npt.NDArray[np.int64]]:
         lengths = np.array([len(ids) for ids in sequences], np.int64)
@@ -483,8 +525,10 @@ class _TrainingPass:
         for candidate in self._held_out.shrink(size):
             self._writer.append(candidate.source, candidate.target)
         pairs = []
+        tags = list(self._encoder.tokenizer.tags.values())
         for first, *copies in self._held_out.groups():
-            writer.append(first.source, first.target)
+            tagged = int(np.isin(first.source[:1], tags).sum())
+            writer.append(first.source[tagged:], first.target)  # as its text is translated
             pairs.append(first.pair)
             if copies:
                 places = (self._corpus.locate(copy.pair.number) for copy in copies)
@@ -513,7 +557,11 @@ def _encode_valid(
     Return the hashes of all its pairs, and where those that are left out stand.
     """
     data = dataclasses.replace(
-        encoder.config.data, max_ratio=0.0, drop_copies=False, identify_languages=()
+        encoder.config.data,
+        max_ratio=0.0,
+        drop_copies=False,
+        identify_languages=(),
+        formality=0.0,
     )
     encoder = ChunkEncoder(encoder.tokenizer, dataclasses.replace(encoder.config, data=data))
     everything: list[Pair] = []

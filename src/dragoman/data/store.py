@@ -168,6 +168,12 @@ class Store:
         offsets = self._target_offsets
         return self._target_ids[offsets[index] : offsets[index + 1]]
 
+    def count_first(self, id_: int) -> int:
+        """Return how many source sentences begin with this id."""
+        offsets = self._source_offsets
+        begun = offsets[:-1][offsets[:-1] < offsets[1:]]
+        return int((self._source_ids[begun] == id_).sum())
+
     def source_lengths(self, indices: npt.NDArray[np.integer[Any]] | slice) -> Lengths:
         """Return how many pieces these source sentences have; a slice has no step."""
         return _lengths(self._source_offsets, indices)

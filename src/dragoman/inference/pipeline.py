@@ -82,7 +82,7 @@ class TranslationPipeline:
     # --- segments ---
 
     def _split(self, requests: Sequence[Request], settings: DecodingSettings) -> list[Segment]:
-        limit = self._config.data.max_length
+        limit = self._config.data.max_length - (settings.tag is not None)
         lines = [self._tokenizer.normalize(request.text) for request in requests]
         split = split_lines(lines, self.count_pieces, limit, self._longest_piece)
         segments = []
@@ -130,13 +130,18 @@ class TranslationPipeline:
         """Return how many pieces each normalised text has."""
         return list(map(len, self._tokenizer.encode_normalized(texts)))
 
+    def _encode(self, texts: Sequence[str], settings: DecodingSettings) -> list[list[int]]:
+        """Return the ids of sources, with the tag that is asked for before them."""
+        ids = self._tokenizer.encode_batch(texts)
+        return ids if settings.tag is None else [[settings.tag, *one] for one in ids]
+
     # --- search ---
 
     def _translate_segments(
         self, segments: Sequence[Segment], settings: DecodingSettings
     ) -> list[list[Translation]]:
         """Return the translations of every segment, best first."""
-        ids = self._tokenizer.encode_batch([one.text for one in segments]) if segments else []
+        ids = self._encode([one.text for one in segments], settings) if segments else []
         found = self._find(segments, ids, settings)
         repairs = self._repair(segments, ids, found, settings)
         for i, one in repairs.items():
@@ -206,7 +211,7 @@ class TranslationPipeline:
             settings.search,
             search_again,
             self._tokenizer.decode,
-            DivideSource(divide, self._tokenizer.encode_batch, search_parts),
+            DivideSource(divide, lambda parts: self._encode(parts, settings), search_parts),
             (source_language, target_language),
         )
         return {checked[number]: one for number, one in repairs.items()}

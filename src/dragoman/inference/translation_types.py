@@ -199,6 +199,8 @@ class DecodingSettings:
     """This chooses among what is found; without it the likeliest is taken, or what is drawn."""
     candidates: int = 0
     """It has so many to choose from."""
+    tag: int | None = None
+    """This id stands before every source, and asks for a kind of translation."""
 
     def without_choice(self) -> DecodingSettings:
         """Return settings that take the likeliest, of a search, where these choose; or these."""

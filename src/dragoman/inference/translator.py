@@ -40,6 +40,7 @@ from dragoman.model_directory import LoadedModel
 from dragoman.search import Hypothesis, SamplingOptions, SearchOptions
 from dragoman.search.constraints.requirements import OutputRequirements
 from dragoman.system.packages import require_package
+from dragoman.text.formality import choose_tag
 from dragoman.text.languages import written_without_spaces
 
 if TYPE_CHECKING:
@@ -115,6 +116,7 @@ class Translator(Predictor):
         candidates: int | None = None,
         rerank_weight: float | None = None,
         length_reward: float | None = None,
+        formality: str | None = None,
         align: bool = False,
     ) -> Translation | list[Translation]:
         """Translate a text, or several; what is not given is as the model's config says.
@@ -136,6 +138,9 @@ class Translator(Predictor):
         direction, they are ranked by score + `rerank_weight` · log p(source | candidate) / length
         penalty + `length_reward` · pieces. There are so many `candidates`, by default 16, or the
         beam or the samples that are asked for; scores stay the model's own.
+
+        With `formality` the reader is addressed so: more, less or polite, which a model without
+        tags for it refuses, or prefer_more or prefer_less, which change nothing there.
 
         With `align` each translation says which source word a word comes
         from; without attention to the source there is nothing to align by.
@@ -160,7 +165,9 @@ class Translator(Predictor):
             raise ConfigError("diverse beams and a glossary need search; leave out sampling")
         if rerank is not None:
             self.require_one_model("reranking")
-        settings = DecodingSettings(options, sampling, align=align, checked=not raw)
+        settings = DecodingSettings(
+            options, sampling, align=align, checked=not raw, tag=self.find_tag(formality)
+        )
         rule = (mbr, rerank, candidates, rerank_weight, length_reward)
         if any(one is not None for one in rule):
             from dragoman.inference.candidates import add_choice  # plain translations need none
@@ -183,6 +190,12 @@ class Translator(Predictor):
             for one in layouts
         ]
         return found[0] if isinstance(text, str) else found
+
+    def find_tag(self, formality: str | None) -> int | None:
+        """Return the id before every source that asks for a formality, if one is needed."""
+        tags = self.tokenizer.tags if formality is not None else {}
+        tag = choose_tag(formality, tags, self.path.name)
+        return None if tag is None else tags[tag]
 
     def _translate_unchecked(
         self, requests: Sequence[Request], settings: DecodingSettings

@@ -11,7 +11,7 @@ import secrets
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from dragoman.errors import DragomanError
 from dragoman.inference import Translation
@@ -43,6 +43,8 @@ class SentDocument:
     source: str | None
     """The code of its language; None means that it is to be detected."""
     target: str
+    formality: str | None = None
+    """How its reader is to be addressed."""
 
     def open(self, max_body: int) -> Document:
         """Return the document, with all columns if it is a table; raise DataError if it is broken.
@@ -142,13 +144,16 @@ class DocumentJobs:
                     f"{DOCUMENT_CHARACTERS:,} are allowed",
                 )
             model, source, _ = await asyncio.to_thread(sent.choose_model, whole, service.registry)
+            model.translator.find_tag(sent.formality)  # refuses what it has not learned
             issue = await asyncio.to_thread(service.check_language, model, whole, source)
             job.issues = () if issue is None else (issue,)
             job.status = "translating"
             texts = UnitTexts(document.units)
             job.units = len(texts)
-            plain = await self._translate(job, model, texts.plain, align=False)
-            marked = await self._translate(job, model, texts.marked, align=True)
+            plain = await self._translate(job, model, texts.plain, formality=sent.formality)
+            marked = await self._translate(
+                job, model, texts.marked, align=True, formality=sent.formality
+            )
             units = await asyncio.to_thread(texts.assemble, plain, marked)
             job.content = await asyncio.to_thread(document.fill, units)
             job.status = "done"
@@ -166,7 +171,7 @@ class DocumentJobs:
             self._ended.put(name, self._running.pop(name), len(job.content))
 
     async def _translate(
-        self, job: DocumentJob, model: ServedModel, texts: list[str], *, align: bool
+        self, job: DocumentJob, model: ServedModel, texts: list[str], **options: Any
     ) -> list[Translation]:
         """Translate texts in turns with all other requests; wait where the queue is full."""
         found: list[Translation] = []
@@ -175,7 +180,7 @@ class DocumentJobs:
             some = texts[len(found) : len(found) + size]
             try:
                 with self._service.admission.admit(len(some)):
-                    found += await self._service.translate(model, some, align=align)
+                    found += await self._service.translate(model, some, **options)
             except ServiceError as error:
                 if error.status_code not in (503, 504) or self._service.admission.draining:
                     raise

@@ -31,6 +31,7 @@ BATCHED_OPTIONS: Final = frozenset(
         "align",
         "beam",
         "candidates",
+        "formality",
         "length_penalty",
         "lines",
         "max_extra",

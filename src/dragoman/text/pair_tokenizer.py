@@ -105,6 +105,11 @@ class PairTokenizer(Tokenizer):
         return []
 
     @cached_property
+    def tags(self) -> dict[str, int]:
+        """See Tokenizer; there are none."""
+        return {}
+
+    @cached_property
     def _surfaces(self) -> dict[int, bytes]:
         marks = [b""] * UNK + [" \u2047 ".encode()]
         pieces = [p.replace(SPACE_MARK, " ").encode() for p in self._spelling[FIRST_PIECE:]]

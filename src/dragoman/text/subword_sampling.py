@@ -43,6 +43,7 @@ class SubwordSampler:
         self._merge_scores = {piece: self._scores[i] for piece, i in tokenizer.vocabulary.items()}
         # A parser has hundreds of symbols, and nearly no word has a character of one.
         self._symbol_starts = frozenset(symbol[0] for symbol in tokenizer.symbols)
+        self._tags = frozenset(tokenizer.tags.values())
 
     def __reduce__(self) -> tuple[Any, ...]:
         return SubwordSampler, (self.tokenizer, self.alpha)  # each process fills its own memory
@@ -57,8 +58,8 @@ class SubwordSampler:
         drawn = self._drawn
         chosen = iter(numbers.tolist())
         sampled = []
-        for sentence in words:
-            ids: list[int] = []
+        for before, sentence in zip(sentences, words, strict=True):
+            ids = [int(one) for one in before[:1] if int(one) in self._tags]  # no text has it
             for word in sentence:
                 key = (word, next(chosen))
                 pieces = drawn.get(key)

@@ -85,15 +85,19 @@ class Tokenizer:
         config: TokenizerConfig,
         *,
         additional: int = 0,
+        tags: Sequence[str] = (),
         threads: int = 2,
     ) -> Tokenizer:
         """Learn `config.vocabulary` pieces and `additional` ones from sentences of both languages.
 
+        The `tags` are pieces that no text is ever encoded to, and that are decoded to nothing.
         The sentences are read once, and memory holds at most `config.sample_sentences` of them.
         The same sentences, settings and number of threads give the same tokeniser. Of a very long
         line the beginning is used.
         """
         _check_symbols(config)
+        if taken := sorted(set(tags) & set(config.symbols)):
+            raise ConfigError(f"tokenizer.symbols: {taken[0]!r} is taken by a tag; leave it out")
         # SentencePiece can sample too, but draws otherwise in every process.
         sample = _sample(_training_texts(sentences, config.normalization), config.sample_sentences)
         count = len(sample)
@@ -103,6 +107,7 @@ class Tokenizer:
             "vocab_size": config.vocabulary + additional,
             "character_coverage": config.character_coverage,
             "user_defined_symbols": list(config.symbols),
+            "control_symbols": list(tags),
             "shuffle_input_sentence": False,
             "byte_fallback": True,
             "normalization_rule_name": "identity",
@@ -245,8 +250,16 @@ class Tokenizer:
     def symbols(self) -> list[str]:
         """Return what the user wants as one piece, as `vocabulary` would have it."""
         taken = {PAD, UNK, BOS, EOS, *self.byte_ids}
+        taken.update(self.tags.values())
         first = max(self.byte_ids) + 1
         return [self._processor.IdToPiece(i) for i in range(first) if i not in taken]
+
+    @cached_property
+    def tags(self) -> dict[str, int]:
+        """Return the ids of the tags that may stand before a source, which no text contains."""
+        first = min(self.byte_ids)
+        marks = [i for i in range(first) if self._processor.IsControl(i)]
+        return {self._processor.IdToPiece(i): i for i in marks if i not in (PAD, BOS, EOS)}
 
     def best_segmentations(self, text: str, count: int) -> list[list[int]]:
         """Return a unigram model's likeliest ways to cut a normalised text, best first."""

@@ -509,6 +509,8 @@ class Trainer:
         }
         if found.score is not None:
             card["validation"][f"greedy {found.metric}"] = found.score
+        if tags := list(self.data.tokenizer.tags):
+            card["formality"] = tags
         save_model(path, weights, self.config, self.data.tokenizer, card)
 
     def _make_outcome(

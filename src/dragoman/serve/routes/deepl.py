@@ -23,6 +23,7 @@ from dragoman.serve.requests import (
 )
 from dragoman.text.languages import language_name
 
+Formality = Literal["default", "more", "less", "prefer_more", "prefer_less"]
 UNLIMITED: Final = 10**12
 """The characters that DeepL gives as the limit of accounts without one."""
 
@@ -43,6 +44,11 @@ class DeepLBody(Body):
     target_lang: str
     source_lang: str | None = Field(None, description="Without it, each text's is detected.")
     tag_handling: Literal["html", "xml"] | None = None
+    formality: Formality = Field(
+        "default",
+        description="How the reader is addressed. A model that has not learned it refuses more and "
+        "less; the wishes that begin with prefer_ change nothing there.",
+    )
     glossary_id: str | None = Field(None, description="Refused: there are no glossaries here.")
 
 
@@ -90,6 +96,7 @@ async def translate_texts(request: Request, body: DeepLBody) -> DeepLAnswer:
         body.source_lang.lower() if body.source_lang else None,
         body.target_lang.lower(),
         html=body.tag_handling is not None,
+        options={} if body.formality == "default" else {"formality": body.formality},
     )
     get_authenticator(request).add_usage(key, sum(map(len, texts)))
     return DeepLAnswer(
@@ -142,6 +149,7 @@ async def send_document(
     target_lang: Annotated[str, Form()],
     source_lang: Annotated[str | None, Form()] = None,
     filename: Annotated[str | None, Form()] = None,
+    formality: Annotated[Formality, Form()] = "default",
     glossary_id: Annotated[str | None, Form()] = None,
     output_format: Annotated[str | None, Form()] = None,
 ) -> DocumentHandle:
@@ -154,9 +162,14 @@ async def send_document(
         raise ServiceError(400, f"Document format not supported; use {', '.join(MEDIA_TYPES)}.")
     source, target = source_lang.lower() if source_lang else None, target_lang.lower()
     if source is not None:
-        get_service(request).registry.find_pair(source, target)  # refuses what is not served
+        model = get_service(request).registry.find_pair(source, target)  # or what is not served
+        model.translator.find_tag(formality)  # and what it has not learned is refused
     sent = SentDocument(
-        extension=extension, content=await file.read(), source=source, target=target
+        extension=extension,
+        content=await file.read(),
+        source=source,
+        target=target,
+        formality=formality,
     )
     authenticator = get_authenticator(request)
     name, job = request.app.state.document_jobs.start(
@@ -211,7 +224,15 @@ async def languages(
     asked = type or parse_qs((await request.body()).decode("utf-8", "replace")).get("type", [""])[0]
     registry = get_service(request).registry
     codes = registry.targets if asked == "target" else registry.sources
-    return [DeepLLanguage(language=code.upper(), name=language_name(code)) for code in codes]
+    tagged = [one.target for one in registry.translators if one.translator.tokenizer.tags]
+    return [
+        DeepLLanguage(
+            language=code.upper(),
+            name=language_name(code),
+            supports_formality=asked == "target" and code in tagged,
+        )
+        for code in codes
+    ]
 
 
 @router.get("/usage")

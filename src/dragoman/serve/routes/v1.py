@@ -34,6 +34,7 @@ from dragoman.serve.requests import (
     translate,
 )
 from dragoman.serve.service import TranslationService
+from dragoman.text.formality import Wish
 from dragoman.text.languages import choose_language, same_language
 
 router = APIRouter(prefix="/v1", tags=["Dragoman"], responses=ERROR_RESPONSES)
@@ -66,13 +67,18 @@ class SearchBody(ModelChoice):
         None, ge=0, le=MAX_EXTRA, description="How many pieces more than the source."
     )
 
+    formality: Wish | None = Field(
+        None,
+        description="How the reader is addressed; a model that has not learned it refuses more, "
+        "less and polite.",
+    )
     raw: bool = Field(
         False, description="Each text is one sentence, and what search finds is not checked."
     )
 
     def options(self) -> dict[str, Any]:
         """Return the options that are given, as `Translator.translate` takes them."""
-        found = self.model_dump(include={"beam", "length_penalty", "max_extra", "raw"})
+        found = self.model_dump(include={"beam", "length_penalty", "max_extra", "formality", "raw"})
         return {key: value for key, value in found.items() if value is not None}
 
 
@@ -364,7 +370,8 @@ async def translate_stream(request: Request, body: StreamBody) -> Response:
     if model is None:
         code, _ = choose_language(body.text, service.registry.find_sources(target))
         model = service.registry.find_pair(code, target)
-    model.translator  # noqa: B018  # a parser is refused before the stream begins
+    # A parser, and what the model has not learned, is refused before the stream begins.
+    model.translator.find_tag(body.formality)
     get_authenticator(request).add_usage(key, len(body.text))
     return TokenStream(service, model, body.text, body.options())
 
