@@ -37,7 +37,7 @@ def made(text: str, correction: str) -> list[Correction]:
 
 
 def ignore(_: list[Correction]) -> None:
-    """Learn nothing."""
+    """Be told of corrections, as a translation memory is, and do nothing with them."""
 
 
 def read(file: Path) -> list[tuple[str, str]]:

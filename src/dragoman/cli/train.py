@@ -29,7 +29,8 @@ def train(
         list[Path] | None,
         typer.Option(
             metavar="FILES",
-            help="Test pairs, scored at each validation but never used to choose; can be repeated.",
+            help="Test pairs, scored at each validation (--from: before and after) but never used "
+            "to choose; can be repeated.",
         ),
     ] = None,
     task: Task = None,

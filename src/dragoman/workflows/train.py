@@ -141,4 +141,4 @@ def _show_message(message: str) -> None:
 
 
 def _no_progress(stage: str, done: int, total: int | None) -> None:
-    """Show nothing."""
+    """Ignore how far long work has come: the caller wants to see nothing of it."""
